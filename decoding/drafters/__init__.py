@@ -1,0 +1,1 @@
+"""The drafters: whatever proposes tokens. One file each, one Protocol."""

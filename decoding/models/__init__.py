@@ -1,0 +1,1 @@
+"""Target models: where their weights come from and how they run."""

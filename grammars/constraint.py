@@ -1,0 +1,62 @@
+"""The `Constraint` protocol: what may come next, one token at a time.
+
+Knows token ids and packed numpy bitmasks. Must not know a model, a tree of drafts or an editor: the engine
+asks, a constraint answers. States are immutable, so that the branches of a draft tree share them and nothing
+is ever rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bitmask = NDArray[np.int32]
+"""int32[ceil(V / 32)]; bit `t % 32` of word `t // 32` is set when token `t` is allowed."""
+
+
+class Constraint(Protocol):
+    """One immutable state of a constraint.
+
+    A state answers for the position after everything that was advanced over. A state whose text may end here
+    permits the end-of-text tokens; they can be asked for with `permits` but a state is never advanced over one.
+    """
+
+    def advance(self, token: int) -> Constraint | None:
+        """The state after `token`, or None where `token` is forbidden."""
+
+    def permits(self, token: int) -> bool:
+        """Whether `token` may come next. Cheap: greedy decoding asks this before it builds any mask."""
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, read from here, are allowed: 0..len(tokens)."""
+
+    def allowed(self) -> Bitmask | None:
+        """Bitmask of what may come next, or None where everything may."""
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """Soft preferences: token ids and what is added to their logits (negative), or None."""
+
+
+def empty_bitmask(vocab_size: int) -> Bitmask:
+    """All tokens forbidden: int32[ceil(vocab_size / 32)] of zeros."""
+    return np.zeros((vocab_size + 31) // 32, dtype=np.int32)
+
+
+def bitmask_of(token_ids: Sequence[int] | NDArray[np.int32], vocab_size: int) -> Bitmask:
+    """The bitmask that allows exactly `token_ids`."""
+    flags = np.zeros((vocab_size + 31) // 32 * 32, dtype=np.uint8)
+    flags[np.asarray(token_ids, dtype=np.int64)] = 1
+    return np.packbits(flags, bitorder="little").view(np.int32)
+
+
+def bitmask_to_bool(mask: Bitmask, vocab_size: int) -> NDArray[np.bool_]:
+    """bool[vocab_size] of a packed mask."""
+    return np.unpackbits(mask.view(np.uint8), count=vocab_size, bitorder="little").astype(np.bool_)
+
+
+def bit_is_set(mask: Bitmask, token: int) -> bool:
+    """Whether `token` is allowed by `mask`."""
+    return bool((int(mask[token >> 5]) >> (token & 31)) & 1)
