@@ -39,7 +39,9 @@ class Snapshot(Message):
     text: str
     offset: int = Field(ge=0, description="cursor, in UTF-8 bytes of `text`")
     language: str = "python"
-    base_version: int | None = Field(None, description="the version that `edits` start from, None: send nothing but `text`")
+    base_version: int | None = Field(
+        None, description="the version that `edits` start from, None: send nothing but `text`"
+    )
     edits: tuple[Edit, ...] = ()
 
 

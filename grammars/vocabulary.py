@@ -97,9 +97,7 @@ class Vocabulary:
         return b"".join(self.tokens[token] if token < self.size else b"" for token in token_ids)
 
     @classmethod
-    def from_tokens(
-        cls, tokens: Sequence[bytes], special: Iterable[int] = (), end: Iterable[int] = ()
-    ) -> Vocabulary:
+    def from_tokens(cls, tokens: Sequence[bytes], special: Iterable[int] = (), end: Iterable[int] = ()) -> Vocabulary:
         """A vocabulary given directly: for tests and toy models."""
         marks = frozenset(special) | frozenset(end)
         return cls(tuple(b"" if i in marks else token for i, token in enumerate(tokens)), marks, frozenset(end))
@@ -124,7 +122,9 @@ class Vocabulary:
         tokens = [b""] * size
         for text, token in vocab.items():
             if byte_level:
-                tokens[token] = bytes(alphabet[char] for char in text) if all(c in alphabet for c in text) else text.encode()
+                tokens[token] = (
+                    bytes(alphabet[char] for char in text) if all(c in alphabet for c in text) else text.encode()
+                )
             elif match := _BYTE_FALLBACK.match(text):
                 tokens[token] = bytes([int(match[1], 16)])
             else:

@@ -1,0 +1,119 @@
+"""The loop: propose, prune, verify, keep.
+
+Knows a target, drafters, a constraint and a budget, all by protocol. Must not know text, prompts, files, editors
+or which runtime is behind the target. Lossless: whatever the drafters propose, the token ids are those of the
+same call with no drafters at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from decoding.budget import Budget
+from decoding.draft_tree import Pruned, first_nodes, merge, prune
+from decoding.drafters.drafter import Drafter, Observation
+from decoding.models.target import KVCache, TargetModel
+from decoding.sampling import Sampling
+from decoding.verify import Verdict, verify
+from grammars.constraint import Constraint
+
+OVERSUPPLY = 3
+"""Drafters are asked for this many times the nodes that will be verified: pruning then has something to promote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One pass of the loop, as the caller and the traces see it. Times are milliseconds.
+
+    Attributes:
+        token_ids: what the pass emitted; the last one is the bonus. Empty only in a last round in which the
+            constraint allowed nothing.
+        pruned: the tree after pruning and what was refused.
+        verdict: the accepted path and the constraint's new state.
+        propose_ms, prune_ms, forward_ms, verify_ms: the stages; forward is the target's own time.
+    """
+
+    token_ids: tuple[int, ...]
+    pruned: Pruned
+    verdict: Verdict
+    propose_ms: float
+    prune_ms: float
+    forward_ms: float
+    verify_ms: float
+
+
+@dataclass(slots=True)
+class Guide:
+    """The constraint of one generation and what it may do.
+
+    Attributes:
+        state: after everything emitted so far; None once there is nothing (left) to obey.
+        enforce: whether it also renormalises the target, or prunes drafts only.
+        off_reason: why it was dropped on the way, None while it holds.
+    """
+
+    state: Constraint | None = None
+    enforce: bool = True
+    off_reason: str | None = None
+
+    def follow(self, verdict: Verdict) -> None:
+        """Move on over the tokens of a verdict."""
+        if self.enforce or self.state is None:
+            self.state = verdict.state
+            return
+        for token in verdict.token_ids[: -1 if verdict.ended else None]:
+            self.state = self.state.advance(token)
+            if self.state is None:
+                self.off_reason = "the model left the constraint, which prunes drafts only"
+                return
+
+
+def generate(
+    target: TargetModel,
+    cache: KVCache,
+    tokens: list[int],
+    drafters: Sequence[Drafter],
+    guide: Guide,
+    sampling: Sampling,
+    budget: Budget,
+    end_token_ids: frozenset[int],
+) -> Iterator[Round]:
+    """Rounds of guided speculative decoding, until the text ends, the constraint allows nothing or the cache is full.
+
+    `tokens` is the prompt, whose last token is the first root: the cache must hold everything before it. Emitted
+    tokens are appended to it. The caller may stop at any round: the cache then holds `tokens[:-1]`.
+    """
+    for drafter in drafters:
+        drafter.begin(tokens)
+    while len(cache.token_ids) + 1 <= cache.capacity:
+        started = time.perf_counter()
+        room = min(budget.most_nodes(len(tokens)), cache.capacity - len(cache.token_ids) - 1)
+        proposals = [drafter.propose(tokens, guide.state, OVERSUPPLY * room) for drafter in drafters] if room else []
+        proposed = time.perf_counter()
+        pruned = prune(merge(proposals), guide.state, room, end_token_ids)
+        tree = first_nodes(pruned.tree, budget.best_size(pruned.tree, len(tokens)))
+        ready = time.perf_counter()
+        scored = target.forward_tree(tokens[-1], tree, cache)
+        forwarded = time.perf_counter()
+        verdict = verify(tree, scored, guide.state if guide.enforce else None, sampling, tokens, end_token_ids)
+        cache.keep(verdict.path[: len(verdict.token_ids)])
+        guide.follow(verdict)
+        seen = Observation(tokens[-1], tree, scored, verdict)
+        tokens.extend(verdict.token_ids)
+        for drafter in drafters:
+            drafter.observe(seen)
+        budget.observe(tree, verdict, len(tokens), forwarded - ready)
+        done = time.perf_counter()
+        yield Round(
+            verdict.token_ids,
+            Pruned(tree, pruned.refused),
+            verdict,
+            1e3 * (proposed - started),
+            1e3 * (ready - proposed),
+            1e3 * (forwarded - ready),
+            1e3 * (done - forwarded),
+        )
+        if verdict.ended or verdict.exhausted:
+            return
