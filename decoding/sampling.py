@@ -153,4 +153,5 @@ def distribution(scores: NDArray[np.float64], sampling: Sampling) -> NDArray[np.
         probabilities[order[keep:]] = 0.0
     if sampling.min_p:
         probabilities[probabilities < sampling.min_p * probabilities.max()] = 0.0
-    return probabilities / probabilities.sum()
+    normalised: NDArray[np.float64] = probabilities / probabilities.sum()
+    return normalised

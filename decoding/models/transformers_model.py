@@ -86,6 +86,7 @@ class TensorCache:
         """Record the rows that a pass over a tree wrote; they count once `keep` names them."""
         self._rows = row_token_ids
 
+    @torch.inference_mode()
     def keep(self, path: Sequence[int]) -> None:
         """See `KVCache.keep`."""
         start, end = len(self._tokens), len(self._tokens) + len(path)
@@ -168,12 +169,14 @@ class TransformersModel:
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return next(self.model.parameters()).device
+        device: torch.device = next(self.model.parameters()).device
+        return device
 
     @property
     def dtype(self) -> torch.dtype:
         """The floating-point type of the weights."""
-        return next(self.model.parameters()).dtype
+        dtype: torch.dtype = next(self.model.parameters()).dtype
+        return dtype
 
     @property
     def runtime(self) -> str:
