@@ -1,0 +1,198 @@
+"""Drives a real VS Code workbench (code-server in a browser) as a person would: keys, palette, what is on screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from editors import CodeServer
+from events import until
+from playwright.sync_api import BrowserContext, Frame, Page
+
+QUIET_SETTINGS: dict[str, Any] = {
+    "chat.disableAIFeatures": True,
+    "editor.minimap.enabled": False,
+    "editor.wordBasedSuggestions": "off",
+    "extensions.autoCheckUpdates": False,
+    "extensions.autoUpdate": False,
+    "files.autoSave": "off",
+    "git.enabled": False,
+    "security.workspace.trust.enabled": False,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "window.commandCenter": False,
+    "workbench.colorTheme": "Default Dark Modern",
+    "workbench.layoutControl.enabled": False,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+}
+# What a person sees. Monaco keeps hidden copies of ghost text too, so only spans with a box on the screen count.
+GHOST = """() => [...document.querySelectorAll(
+    '.editor-instance .ghost-text-decoration, .editor-instance .ghost-text')]
+  .filter((e) => !e.classList.contains('ghost-text-hidden'))
+  .map((e) => ({ box: e.getBoundingClientRect(), text: e.textContent }))
+  .filter((e) => e.box.width > 0)
+  .sort((a, b) => Math.round(a.box.top) - Math.round(b.box.top) || a.box.left - b.box.left)
+  .map((e) => e.text).join('').replace(/[\\u00a0\\u00b7]/g, ' ')"""
+
+
+class CodeServerProcess:
+    """A running code-server with its own profile, in its own process group."""
+
+    def __init__(self, installed: CodeServer, home: Path, extension: Path | None) -> None:
+        self.home = home
+        self.settings_file = home / "data" / "User" / "settings.json"
+        self.settings_file.parent.mkdir(parents=True)
+        self.write_settings({})
+        profile = ["--user-data-dir", str(home / "data"), "--extensions-dir", str(home / "extensions")]
+        command = [str(installed.node), str(installed.entry), *profile]
+        # Nothing may be written to the user's own configuration, and no gallery asked.
+        env = os.environ | {
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_DATA_HOME": str(home / "share"),
+            "EXTENSIONS_GALLERY": json.dumps({"serviceUrl": ""}),
+        }
+        if extension is not None:
+            subprocess.run([*command, "--install-extension", str(extension)], env=env, check=True, capture_output=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        options = ["--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}", "--disable-telemetry"]
+        options += ["--disable-update-check", "--disable-workspace-trust", "--disable-getting-started-override"]
+        with open(home / "server.log", "w") as log:
+            self.process = subprocess.Popen(
+                [*command, *options], env=env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        until(self._healthy, "code-server to answer")
+
+    def _healthy(self) -> bool:
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=2).status == 200
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        """Replaces the user settings; an open window notices."""
+        self.settings_file.write_text(json.dumps(QUIET_SETTINGS | settings, indent=2))
+
+    def close(self) -> None:
+        """Ends the server, its extension hosts and the language servers."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Workbench:
+    """One window."""
+
+    def __init__(self, server: CodeServerProcess, context: BrowserContext, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.context = context
+        self.page: Page = context.new_page()
+        query = urllib.parse.urlencode({"folder": str(folder)})
+        self.page.goto(f"http://127.0.0.1:{server.port}/?{query}")
+        self.page.wait_for_selector(".monaco-workbench .explorer-folders-view", timeout=90_000)
+
+    def open(self, name: str, text: str | None = None) -> Path:
+        """Opens a file of the folder, made with `text` first, and puts the cursor at its end."""
+        path = self.folder / name
+        if text is not None:
+            path.write_bytes(text.encode())
+        self.palette(str(path), commands=False)
+        self.page.wait_for_selector(f'.tab.active[data-resource-name="{path.name}"]', timeout=20_000)
+        self.page.wait_for_selector(".editor-group-container.active .view-lines", timeout=20_000)
+        self.press("Control+End")
+        return path
+
+    def palette(self, text: str, *, commands: bool = True) -> None:
+        """Runs a command by its title, or opens a file by its name."""
+        self.press("F1" if commands else "Control+p")
+        box = self.page.locator(".quick-input-widget input[type=text]")
+        box.wait_for(state="visible")
+        box.fill(f">{text}" if commands else text)
+        first = self.page.locator(".quick-input-list .monaco-list-row").first
+        wanted = text.rsplit("/", 1)[-1].lower()
+        until(lambda: wanted in (first.text_content() or "").lower(), f"{wanted!r} in the palette")
+        self.press("Enter")
+        box.wait_for(state="hidden")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        """Types as a fast person does, so that the editor's own reactions (closing brackets, widgets) happen."""
+        self.page.keyboard.type(text, delay=25)
+
+    def ghost(self) -> str:
+        """The ghost text on the screen; several lines are joined."""
+        return str(self.page.evaluate(GHOST))
+
+    def wait_ghost(self, wanted: str) -> str:
+        def shown() -> str:
+            seen = self.ghost()
+            return seen if wanted in seen else ""
+
+        return until(shown, f"ghost text with {wanted!r} (now {self.ghost()!r})")
+
+    def wait_no_ghost(self) -> None:
+        until(lambda: self.ghost() == "", "the ghost text to go")
+
+    def save(self, path: Path, wanted: str) -> None:
+        """Saves and waits until the file is exactly `wanted`."""
+        self.press("Control+s")
+        read = path.read_bytes
+        try:
+            until(lambda: read() == wanted.encode(), f"{path.name} to be saved", seconds=10)
+        except AssertionError:
+            assert read().decode() == wanted
+
+    def status(self) -> str:
+        """What a screen reader says of the status bar item."""
+        item = self.page.locator('.statusbar-item[id="draftwood.draftwood.draftwood.status"]')
+        item = item if item.count() else self.page.locator('.statusbar-item[id*="draftwood.status"]')
+        if not item.count():
+            return ""
+        return (item.first.get_attribute("aria-label") or "") + "|" + (item.first.text_content() or "")
+
+    def wait_status(self, wanted: str) -> str:
+        def said() -> str:
+            status = self.status()
+            return status if wanted in status else ""
+
+        return until(said, f"status {wanted!r} (now {self.status()!r})", seconds=40)
+
+    def answer(self) -> Frame:
+        """The page inside the answer view."""
+
+        def found() -> Frame | None:
+            frames = [frame for frame in self.page.frames if "/fake.html" in frame.url]
+            return next((frame for frame in frames if frame.locator("#answer").count()), None)
+
+        return until(found, "the answer view")
+
+    def notification(self, text: str) -> None:
+        """Waits for a message of the workbench."""
+        self.page.locator(".notification-toast", has_text=text).first.wait_for(timeout=40_000)
+
+    def click_notification(self, text: str, button: str) -> None:
+        toast = self.page.locator(".notification-toast", has_text=text).first
+        toast.wait_for(timeout=40_000)
+        toast.locator(".monaco-button", has_text=button).first.click()
+
+    def picture(self, name: str) -> None:
+        """A screenshot for a person to judge, where `DRAFTWOOD_PICTURES` names a folder."""
+        if folder := os.environ.get("DRAFTWOOD_PICTURES"):
+            self.page.screenshot(path=Path(folder) / f"{name}.png")
+
+    def close(self) -> None:
+        self.page.close()
