@@ -28,7 +28,7 @@ Fraction = Callable[[float], None]
 # 0.9 GB, and gguf's kernels several times that for temporaries.
 _CHUNK_VALUES = 1 << 24
 
-_NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5  # tokenizer.ggml.token_type
+_CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5  # tokenizer.ggml.token_type
 
 _GPT2_SPLIT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 _QWEN2_REGEX = (
@@ -82,7 +82,9 @@ class GgufFile:
         try:
             self._reader = GGUFReader(path)
         except (OSError, ValueError, IndexError, KeyError) as error:
-            raise BadWeights(f"{path} is not a readable GGUF file ({error}): remove the model and pull it again") from error
+            raise BadWeights(
+                f"{path} is not a readable GGUF file ({error}): remove the model and pull it again"
+            ) from error
         self.architecture = str(self.value("general.architecture"))
         if self.architecture not in _ARCHITECTURES:
             raise BadWeights(
@@ -123,7 +125,7 @@ def write_folder_files(gguf: GgufFile, folder: Path) -> None:
         TOKENIZER_CONFIG: _tokenizer_config(gguf, tokens),
     }
     for name, content in files.items():
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+        (folder / name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def _tokenizer(tokens: _Tokens) -> dict[str, Any]:
     """A `tokenizer.json` whose ids are the positions in the GGUF token list; padding rows are left out."""
     normalizer, pre_tokenizer = _PRE_TOKENIZERS[tokens.pre]
     kinds = dict(enumerate(tokens.types))
-    added = [token for token, kind in kinds.items() if kind in (_CONTROL, _USER_DEFINED)]
+    added = [token for token, kind in kinds.items() if kind in {_CONTROL, _USER_DEFINED}]
     return {
         "version": "1.0",
         "truncation": None,
@@ -227,7 +229,8 @@ def _tokenizer(tokens: _Tokens) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": False,
-            "vocab": {tokens.texts[token]: token for token, kind in kinds.items() if kind == _NORMAL},
+            # Marks too: SmolLM2's have the lowest ids, and an added token outside the vocabulary would be renumbered.
+            "vocab": {tokens.texts[token]: token for token, kind in kinds.items() if kind != _UNUSED},
             "merges": [merge.split(" ", 1) for merge in tokens.merges],
         },
     }

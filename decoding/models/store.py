@@ -24,7 +24,7 @@ from decoding.models.folder import ModelFolder, open_folder
 
 CACHE_VARIABLE = "DRAFTWOOD_CACHE"
 MANIFEST = "draftwood.json"
-FORMAT = 1
+FORMAT = 2
 """Of the files that Draftwood itself writes into a model folder; raised when they change."""
 
 
