@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from urllib.parse import unquote
 
@@ -43,6 +43,26 @@ class Change:
     inserted: bytes
 
 
+class ChangeLog:
+    """The latest changes of one document, so that a reader of an older revision can catch up."""
+
+    def __init__(self, revision: int) -> None:
+        self._oldest = revision
+        self._changes: deque[Change] = deque(maxlen=REMEMBERED_CHANGES)
+
+    def append(self, change: Change) -> None:
+        """Remembers a change and, where there are too many, forgets the oldest."""
+        if len(self._changes) == REMEMBERED_CHANGES:
+            self._oldest = self._changes[0].revision
+        self._changes.append(change)
+
+    def between(self, base: int, revision: int) -> tuple[Change, ...] | None:
+        """What led from revision `base` to `revision`, oldest first; None where that is not known any more."""
+        if not self._oldest <= base <= revision:
+            return None
+        return tuple(change for change in self._changes if base < change.revision <= revision)
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """An immutable document at one revision with a cursor at a byte offset."""
@@ -52,6 +72,7 @@ class View:
     data: bytes
     offset: int
     language: str
+    log: ChangeLog = field(repr=False, compare=False)
 
     def window(self, before: int, after: int) -> tuple[str, int]:
         """The text from up to `before` bytes before the cursor to `after` bytes after it, and the cursor in it.
@@ -77,18 +98,11 @@ class Document:
         self.revision = revision
         self.data = encode(text)
         self.lines = LineIndex(self.data)
-        self._changes: deque[Change] = deque(maxlen=REMEMBERED_CHANGES)
-        self._oldest = revision
+        self.log = ChangeLog(revision)
 
     def view(self, offset: int) -> View:
         """A snapshot with its cursor at `offset` bytes."""
-        return View(self.uri, self.revision, self.data, offset, self.language)
-
-    def changes_since(self, revision: int) -> tuple[Change, ...] | None:
-        """What was done since `revision`, oldest first; None where that is not known any more."""
-        if not self._oldest <= revision <= self.revision:
-            return None
-        return tuple(change for change in self._changes if change.revision > revision)
+        return View(self.uri, self.revision, self.data, offset, self.language, self.log)
 
     def offset_at(self, position: types.Position, encoding: Encoding) -> int:
         """The byte of a position, clamped to its line and to the text."""
@@ -130,9 +144,7 @@ class Document:
         new_end = start + len(inserted)
         self.lines.replace(start, end, new_end, self.data)
         change = Change(revision, Edit(start=start, old_end=end, new_end=new_end), inserted)
-        if len(self._changes) == REMEMBERED_CHANGES:
-            self._oldest = self._changes[0].revision
-        self._changes.append(change)
+        self.log.append(change)
         self.revision = revision
         return change
 

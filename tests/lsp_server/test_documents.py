@@ -123,7 +123,7 @@ def test_a_reader_catches_up_by_changes(edits: list[tuple[int, int, str]]) -> No
 
 
 def caught_up(data: bytes, document: Document, revision: int) -> bytes:
-    changes = document.changes_since(revision)
+    changes = document.log.between(revision, document.revision)
     assert changes is not None
     for change in changes:
         data = data[: change.edit.start] + change.inserted + data[change.edit.old_end :]
@@ -134,10 +134,12 @@ def test_changes_too_old_to_remember_are_not_made_up() -> None:
     document = Document("file:///a.py", "python", "", 5)
     for revision in range(6, 7 + REMEMBERED_CHANGES):
         insert(document, 0, 0, "x", revision)
-    assert document.changes_since(4) is None
-    assert document.changes_since(5) is None
-    assert len(document.changes_since(6) or ()) == REMEMBERED_CHANGES
-    assert document.changes_since(10_000) is None
+    last = document.revision
+    assert document.log.between(4, last) is None
+    assert document.log.between(5, last) is None
+    assert len(document.log.between(6, last) or ()) == REMEMBERED_CHANGES
+    assert [change.revision for change in document.log.between(6, 8) or ()] == [7, 8]
+    assert document.log.between(10_000, last) is None
 
 
 def insert(document: Document, line: int, column: int, text: str, revision: int) -> None:
