@@ -46,27 +46,36 @@ class Round:
 
 @dataclass(slots=True)
 class Guide:
-    """The constraint of one generation and what it may do.
+    """The constraints of one generation.
 
     Attributes:
-        state: after everything emitted so far; None once there is nothing (left) to obey.
-        enforce: whether it also renormalises the target, or prunes drafts only.
-        off_reason: why it was dropped on the way, None while it holds.
+        masks: renormalises the target at every node and at the bonus; None allows everything.
+        prunes: cuts drafts before the target sees them. The same state as `masks` where the constraint is enforced;
+            in the mode `draft` it knows more than `masks`, which then holds token healing only.
+        off_reason: why `prunes` was dropped on the way, None while it holds.
     """
 
-    state: Constraint | None = None
-    enforce: bool = True
+    masks: Constraint | None = None
+    prunes: Constraint | None = None
     off_reason: str | None = None
+
+    @classmethod
+    def enforcing(cls, state: Constraint | None) -> Guide:
+        """One constraint for both."""
+        return cls(state, state)
 
     def follow(self, verdict: Verdict) -> None:
         """Move on over the tokens of a verdict."""
-        if self.enforce or self.state is None:
-            self.state = verdict.state
+        together = self.prunes is self.masks
+        self.masks = verdict.state
+        if together:
+            self.prunes = self.masks
             return
         for token in verdict.token_ids[: -1 if verdict.ended else None]:
-            self.state = self.state.advance(token)
-            if self.state is None:
+            self.prunes = self.prunes.advance(token) if self.prunes is not None else None
+            if self.prunes is None:
                 self.off_reason = "the model left the constraint, which prunes drafts only"
+                self.prunes = self.masks
                 return
 
 
@@ -90,14 +99,14 @@ def generate(
     while len(cache.token_ids) + 1 <= cache.capacity:
         started = time.perf_counter()
         room = min(budget.most_nodes(len(tokens)), cache.capacity - len(cache.token_ids) - 1)
-        proposals = [drafter.propose(tokens, guide.state, OVERSUPPLY * room) for drafter in drafters] if room else []
+        proposals = [drafter.propose(tokens, guide.prunes, OVERSUPPLY * room) for drafter in drafters] if room else []
         proposed = time.perf_counter()
-        pruned = prune(merge(proposals), guide.state, room, end_token_ids)
+        pruned = prune(merge(proposals), guide.prunes, room, end_token_ids)
         tree = first_nodes(pruned.tree, budget.best_size(pruned.tree, len(tokens)))
         ready = time.perf_counter()
         scored = target.forward_tree(tokens[-1], tree, cache)
         forwarded = time.perf_counter()
-        verdict = verify(tree, scored, guide.state if guide.enforce else None, sampling, tokens, end_token_ids)
+        verdict = verify(tree, scored, guide.masks, sampling, tokens, end_token_ids)
         cache.keep(verdict.path[: len(verdict.token_ids)])
         guide.follow(verdict)
         seen = Observation(tokens[-1], tree, scored, verdict)

@@ -88,6 +88,13 @@ def choose(
     return min(drawn, int(np.flatnonzero(probabilities)[-1]))
 
 
+def best_tokens(row: torch.Tensor, state: Constraint | None, count: int) -> list[int]:
+    """The `count` most probable tokens that the constraint allows, best first; fewer where it allows fewer."""
+    scores = _adjusted(row, state, state.penalty() if state is not None else None, 1.0, ())
+    order = np.argsort(-scores, kind="stable")[:count]
+    return [int(token) for token in order if scores[token] != -np.inf]
+
+
 def _greedy_among_best(
     top_ids: Sequence[int],
     top_logits: Sequence[float],

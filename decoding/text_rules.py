@@ -245,6 +245,19 @@ def within_block(text: str, hole: Hole) -> str:
     return text
 
 
+_PARAGRAPH_END = re.compile(r"(?<=\S)[ \t]*\n[ \t]*\n\s*?(?=^[^\s)\]}])", re.MULTILINE)
+
+
+def within_paragraph(text: str, hole: Hole) -> str:
+    """Ends, at the top level, at the blank line before the next top-level statement: nothing dedents there."""
+    if hole.before[:1].isspace() or hole.quote:
+        return text
+    for match in _PARAGRAPH_END.finditer(hole.before + text, len(hole.before)):
+        if scan((hole.before + text)[: match.start()]).balanced:
+            return (hole.before + text)[len(hole.before) : match.start()]
+    return text
+
+
 def _before(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return text[: match.start()] if match else text
@@ -262,4 +275,4 @@ LINE_RULES: tuple[Rule, ...] = (
     without_repeated_next_lines,
     without_trailing_blanks,
 )
-BLOCK_RULES: tuple[Rule, ...] = (with_first_indentation, within_block, without_trailing_blanks)
+BLOCK_RULES: tuple[Rule, ...] = (with_first_indentation, within_block, within_paragraph, without_trailing_blanks)

@@ -8,6 +8,7 @@ is ever rolled back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -60,3 +61,67 @@ def bitmask_to_bool(mask: Bitmask, vocab_size: int) -> NDArray[np.bool_]:
 def bit_is_set(mask: Bitmask, token: int) -> bool:
     """Whether `token` is allowed by `mask`."""
     return bool((int(mask[token >> 5]) >> (token & 31)) & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unconstrained:
+    """Allows everything, for ever."""
+
+    def advance(self, token: int) -> Constraint | None:
+        """See `Constraint`."""
+        return self
+
+    def permits(self, token: int) -> bool:
+        """See `Constraint`."""
+        return True
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """See `Constraint`."""
+        return len(tokens)
+
+    def allowed(self) -> Bitmask | None:
+        """See `Constraint`."""
+        return None
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """See `Constraint`."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstToken:
+    """Forces one token, then goes on as the state `then` would after it."""
+
+    token: int
+    then: Constraint
+    vocab_size: int
+
+    def advance(self, token: int) -> Constraint | None:
+        """See `Constraint`."""
+        return self.then.advance(token) if token == self.token else None
+
+    def permits(self, token: int) -> bool:
+        """See `Constraint`."""
+        return token == self.token and self.then.permits(token)
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """See `Constraint`."""
+        return validate_by_advancing(self, tokens)
+
+    def allowed(self) -> Bitmask | None:
+        """See `Constraint`."""
+        return bitmask_of([self.token] if self.then.permits(self.token) else [], self.vocab_size)
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """See `Constraint`."""
+        return None
+
+
+def validate_by_advancing(state: Constraint, tokens: Sequence[int]) -> int:
+    """`Constraint.validate` for states that have nothing faster than `advance`."""
+    after: Constraint | None = state
+    for count, token in enumerate(tokens):
+        after = after.advance(token) if after is not None else None
+        if after is None:
+            return count
+    return len(tokens)

@@ -47,7 +47,8 @@ def run(
     model.prefill(prompt[:-1], cache, lambda: False)
     tokens = list(prompt)
     rounds = []
-    for round_ in generate(model, cache, tokens, drafters, Guide(state, enforce), sampling, FixedBudget(nodes), ENDS):
+    guide = Guide.enforcing(state) if enforce else Guide(None, state)
+    for round_ in generate(model, cache, tokens, drafters, guide, sampling, FixedBudget(nodes), ENDS):
         rounds.append(round_)
         assert cache.token_ids == tokens[:-1]
         if len(tokens) - len(prompt) >= count:

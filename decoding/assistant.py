@@ -1,0 +1,350 @@
+"""The assistant: snapshot in, completion out. The one facade that the command line and the worker call.
+
+Knows models, prompts, constraints and the engine, and puts them together. Must not know the protocol, processes
+or editors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from decoding.budget import Budget, FixedBudget
+from decoding.chat import ChatTemplate
+from decoding.draft_tree import DraftTree
+from decoding.drafters.drafter import Drafter
+from decoding.drafters.guarded import GuardedDrafter
+from decoding.drafters.lookup import LookupDrafter
+from decoding.engine import Guide, Round, generate
+from decoding.errors import BadPosition, Cancelled
+from decoding.hole import Hole
+from decoding.kv_cache import CachePool
+from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot, StopReason
+from decoding.models.loading import LoadedModel, Progress, load_model
+from decoding.models.target import KVCache
+from decoding.prompts import Layout, Prompt
+from decoding.sampling import Sampling, best_tokens
+from decoding.stats import Tally
+from decoding.stopping import StopRule, wants_lines
+from decoding.text_stream import TextStream
+from decoding.trimming import trim
+from grammars.constraint import Constraint, FirstToken, Unconstrained
+from grammars.healing import HealingConstraint
+
+CancelCheck = Callable[[], bool]
+Emit = Callable[[Chunk], None]
+Watch = Callable[[Round], None]
+
+_FIXED_NODES = 7
+"""Nodes besides the root: eight rows cost about what one costs on every CPU measured."""
+_CACHED_PROMPTS = 4
+_MORE_ROWS = 64
+"""Room behind the longest text for the rows of a tree."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One generation on its way: what was asked, and what came of it so far.
+
+    Attributes:
+        tokens: prompt and text.
+        prompt_length: tokens of the prompt.
+        healed: bytes that the text spells again first.
+    """
+
+    tokens: list[int]
+    prompt_length: int
+    healed: bytes
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def generated(self) -> list[int]:
+        """The tokens after the prompt."""
+        return self.tokens[self.prompt_length :]
+
+
+class Assistant:
+    """One loaded model with its caches and drafters."""
+
+    def __init__(self, options: EngineOptions, progress: Progress = lambda _: None) -> None:
+        """Provision and load the model of `options`. Raises UnknownModel or ModelError."""
+        self.model: LoadedModel = load_model(options, progress)
+        self.options = options
+        vocabulary = self.model.vocabulary
+        ends = self.model.folder.end_token_ids
+        self.layout = Layout(
+            encode=self.model.encode,
+            vocabulary=vocabulary,
+            start=self.model.start,
+            fallback=ends[0] if ends else 0,
+            fim=self.model.folder.fim,
+        )
+        capacity = min(options.context_tokens, self.model.target.max_context) + _MORE_ROWS
+        self.pool = CachePool(self.model.target, capacity, _CACHED_PROMPTS)
+        self.lookup = LookupDrafter()
+        self.chat = ChatTemplate(self.model.folder)
+        self._watch: Watch | None = None
+
+    def complete(
+        self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck, emit: Emit, watch: Watch | None = None
+    ) -> list[Completion]:
+        """Suggestions for the cursor of `snapshot`, best first; empty where there is nothing to say.
+
+        `emit` gets the text of every round as it comes, before trimming. Raises BadPosition, Cancelled.
+        """
+        data = snapshot.text.encode("utf-8", "surrogatepass")
+        if snapshot.offset > len(data):
+            raise BadPosition(f"offset {snapshot.offset} is past the end of the text ({len(data)} bytes)")
+        hole = Hole.at(snapshot.text, snapshot.offset)
+        several = wants_lines(hole, options.multiline)
+        rule = StopRule(hole, several, snapshot.language == "python")
+        prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
+        guide = self._guide(prompt, options)
+        found: list[Completion] = []
+        for index, first in enumerate(self._first_choices(prompt, guide, options, cancelled)):
+            sampling = sampling_of(options, index)
+            completion = self._one(prompt, first, sampling, options, rule, snapshot, cancelled, emit, watch)
+            if completion is not None and completion.text not in [other.text for other in found]:
+                found.append(completion)
+        return found
+
+    def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck) -> None:
+        """Prefill what a request at this cursor would need. Raises Cancelled."""
+        data = snapshot.text.encode("utf-8", "surrogatepass")
+        prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
+        self._prefilled(prompt, Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
+
+    def remember(self, uri: str, text: str) -> None:
+        """Make an open document or an accepted completion a source of drafts."""
+        self.lookup.remember(uri, self.model.encode(text))
+
+    def forget(self, uri: str) -> None:
+        """Drop what was remembered of a document."""
+        self.lookup.forget(uri)
+
+    def answer(
+        self,
+        prompt: str | Sequence[dict[str, str]],
+        options: EngineOptions,
+        cancelled: CancelCheck,
+        emit: Emit,
+        watch: Watch | None = None,
+    ) -> Answer:
+        """Continue a text, or answer messages laid out by the model's chat template. Raises BadInput, Cancelled."""
+        laid_out = self._chat_prompt(prompt) if not isinstance(prompt, str) else self.layout.continuation(prompt)
+        request = Request(list(laid_out.token_ids), len(laid_out.token_ids), b"")
+        text, count, reason, off_reason = self._run(
+            laid_out, Guide(), sampling_of(options), options, lambda _: None, request, cancelled, emit, watch
+        )
+        return Answer(
+            text=text,
+            token_ids=tuple(request.generated[:count]),
+            stop_reason=reason,
+            model=self.model.folder.name,
+            runtime=self.model.target.runtime,
+            drafter=options.drafter,
+            stats=request.tally.result(count, off_reason),
+        )
+
+    def describe(self) -> dict[str, object]:
+        """What runs, for status and statistics."""
+        return {
+            "model": self.model.folder.name,
+            "runtime": self.model.target.runtime,
+            "source": self.model.folder.source,
+            "context_tokens": self.pool.capacity - _MORE_ROWS,
+            "fallback_reason": self.model.fallback_reason,
+        }
+
+    # One text ---------------------------------------------------------------------------------------------------
+
+    def _one(
+        self,
+        prompt: Prompt,
+        guide: Guide,
+        sampling: Sampling,
+        options: EngineOptions,
+        rule: StopRule,
+        snapshot: Snapshot,
+        cancelled: CancelCheck,
+        emit: Emit,
+        watch: Watch | None,
+    ) -> Completion | None:
+        request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
+        raw, count, reason, off_reason = self._run(
+            prompt, guide, sampling, options, rule.reason, request, cancelled, emit, watch
+        )
+        finished = reason not in ("length", "cancelled")
+        trimmed = trim(
+            raw,
+            text=snapshot.text,
+            offset=snapshot.offset,
+            finished=finished,
+            multiline=rule.several_lines,
+            language=snapshot.language,
+        )
+        return Completion(
+            text=trimmed.text if trimmed else "",
+            start=trimmed.start if trimmed else snapshot.offset,
+            end=trimmed.end if trimmed else snapshot.offset,
+            raw=raw,
+            token_ids=tuple(request.generated[:count]),
+            stop_reason=reason,
+            model=self.model.folder.name,
+            runtime=self.model.target.runtime,
+            drafter=options.drafter,
+            constraint=options.constraint,
+            stats=request.tally.result(count, off_reason),
+        )
+
+    def _run(
+        self,
+        prompt: Prompt,
+        guide: Guide,
+        sampling: Sampling,
+        options: EngineOptions,
+        over: Callable[[str], StopReason | None],
+        request: Request,
+        cancelled: CancelCheck,
+        emit: Emit,
+        watch: Watch | None,
+    ) -> tuple[str, int, StopReason, str | None]:
+        """Generate until something ends the text: the text, its tokens, why it ended, why the constraint went off.
+
+        Whether the text is over is asked after every single token, so that the answer does not depend on how many
+        tokens a pass emits.
+        """
+        cache = self._prefilled(prompt, request, cancelled)
+        spoken = TextStream(prompt.healed)
+        tokens: list[int] = []
+        ends = self.model.vocabulary.end
+        reason: StopReason = "length"
+        for round_ in self._rounds(cache, request, guide, sampling, options):
+            request.tally.add(round_)
+            if watch is not None:
+                watch(round_)
+            new, said = [], ""
+            verdict: StopReason | None = "constraint" if round_.verdict.exhausted else None
+            for token in round_.token_ids:
+                if token in ends:
+                    verdict = "end"
+                    break
+                tokens.append(token)
+                new.append(token)
+                said += spoken.add(self.model.vocabulary.decode([token]))
+                verdict = over(spoken.text) or ("length" if len(tokens) >= options.max_tokens else None)
+                if verdict is not None:
+                    break
+            if new:
+                emit(Chunk(text=said, token_ids=tuple(new), alternative=sampling.alternative))
+            if verdict is None and cancelled():
+                verdict = "cancelled"
+            if verdict is not None:
+                reason = verdict
+                break
+        return spoken.text, len(tokens), reason, guide.off_reason
+
+    def _rounds(
+        self, cache: KVCache, request: Request, guide: Guide, sampling: Sampling, options: EngineOptions
+    ) -> Iterator[Round]:
+        return generate(
+            self.model.target,
+            cache,
+            request.tokens,
+            self._drafters(options),
+            guide,
+            sampling,
+            self._budget(options),
+            self.model.vocabulary.end,
+        )
+
+    def _prefilled(self, prompt: Prompt, request: Request, cancelled: CancelCheck) -> KVCache:
+        """A cache that holds everything of the prompt but its last token."""
+        started = time.perf_counter()
+        known = prompt.token_ids[:-1]
+        room = self.pool.capacity - _MORE_ROWS
+        if len(known) >= room:
+            raise BadPosition(f"the prompt has {len(known)} tokens, the context holds {room}: raise context_tokens")
+        cache, reused = self.pool.acquire(known)
+        if cancelled():
+            raise Cancelled("useless before it began")
+        self.model.target.prefill(known[reused:], cache, cancelled)
+        request.tally.prompt_tokens = len(prompt.token_ids)
+        request.tally.reused_tokens = reused
+        request.tally.prefill_ms += 1e3 * (time.perf_counter() - started)
+        return cache
+
+    # What goes into it ------------------------------------------------------------------------------------------
+
+    def _windows(self, options: EngineOptions) -> tuple[int, int]:
+        """Tokens before and after the cursor that fit into the context beside the answer."""
+        room = self.pool.capacity - _MORE_ROWS - options.max_tokens - 8
+        after = min(options.suffix_tokens, room // 4) if self.layout.fim is not None else 0
+        return min(options.prefix_tokens, room - after), after
+
+    def _guide(self, prompt: Prompt, options: EngineOptions) -> Guide:
+        free: Constraint = Unconstrained()
+        if prompt.healed:
+            free = HealingConstraint(self.model.vocabulary, prompt.healed, free)
+        return Guide.enforcing(free)
+
+    def _first_choices(
+        self, prompt: Prompt, guide: Guide, options: EngineOptions, cancelled: CancelCheck
+    ) -> Iterator[Guide]:
+        """One guide an alternative: a greedy alternative k > 0 is forced to begin with the k-th best first token."""
+        yield guide
+        if options.alternatives == 1:
+            return
+        firsts: list[int] = []
+        if options.temperature == 0.0 and guide.masks is not None:
+            firsts = self._ranked_first_tokens(prompt, guide.masks, options.alternatives, cancelled)
+        for index in range(1, options.alternatives):
+            again = self._guide(prompt, options)
+            if options.temperature > 0.0:
+                yield again
+            elif index < len(firsts) and again.masks is not None:
+                yield Guide.enforcing(FirstToken(firsts[index], again.masks, self.model.vocabulary.size))
+
+    def _ranked_first_tokens(self, prompt: Prompt, state: Constraint, count: int, cancelled: CancelCheck) -> list[int]:
+        request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
+        cache = self._prefilled(prompt, request, cancelled)
+        scored = self.model.target.forward_tree(prompt.token_ids[-1], DraftTree.empty(), cache)
+        return best_tokens(scored.logits[0], state, count)
+
+    def _drafters(self, options: EngineOptions) -> list[Drafter]:
+        if options.drafter == "none":
+            return []
+        return [GuardedDrafter(self.lookup, self.model.vocabulary.size)]
+
+    def _budget(self, options: EngineOptions) -> Budget:
+        return FixedBudget(0 if options.drafter == "none" else options.tree_nodes or _FIXED_NODES)
+
+    def _chat_prompt(self, messages: Sequence[dict[str, str]]) -> Prompt:
+        """Messages as token ids; marks in what a user wrote are broken up, so that they stay text."""
+        marks = [entry["content"] for entry in self._added_tokens() if len(entry["content"]) > 1]
+        harmless = []
+        for message in messages:
+            content = message["content"]
+            for mark in marks:
+                content = content.replace(mark, f"{mark[0]} {mark[1:]}")
+            harmless.append({**message, "content": content})
+        ids = self.model.encode_marked(self.chat.render(harmless))
+        return Prompt(tuple(ids or [self.layout.fallback]), b"")
+
+    def _added_tokens(self) -> list[dict[str, str]]:
+        added = self.model.marked_tokenizer.get_added_tokens_decoder()
+        return [{"content": token.content} for token in added.values()]
+
+
+def sampling_of(options: EngineOptions, alternative: int = 0) -> Sampling:
+    """The sampling part of the options."""
+    return Sampling(
+        temperature=options.temperature,
+        top_p=options.top_p,
+        top_k=options.top_k,
+        min_p=options.min_p,
+        repetition_penalty=options.repetition_penalty,
+        seed=options.seed,
+        alternative=alternative,
+    )

@@ -1,0 +1,134 @@
+"""Prompts: what the model reads for a cursor in a file.
+
+Knows token ids, a tokenizer's `encode` and the infilling marks of a model. Must not know the engine, caches or
+what is done with the answer. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from decoding.models.folder import InfillingTokens
+from grammars.healing import worth_healing
+from grammars.vocabulary import Vocabulary
+
+Encode = Callable[[str], list[int]]
+
+WINDOW_STEP_LINES = 16
+"""The window's first line moves in steps of this many lines: while it stands still, a keystroke leaves every key
+and value before it valid."""
+_BYTES_PER_TOKEN = 5
+"""More than any real code needs on average (measured 3.2 on the standard library): bounds what is tokenised."""
+_LINE_ENDS = re.compile("\r\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids to continue, and the text that was taken back for healing.
+
+    Attributes:
+        token_ids: at least one; the last is the first root.
+        healed: bytes at the end of the text before the cursor that the first new tokens must spell again.
+    """
+
+    token_ids: tuple[int, ...]
+    healed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model wants to be asked.
+
+    Attributes:
+        encode: text to ids without any special token, text that looks like one included.
+        vocabulary: the ids' bytes.
+        start: ids that begin every text of this model (often none).
+        fallback: an id to begin with where there would be no token at all.
+        fim: the infilling marks, None for models without.
+    """
+
+    encode: Encode
+    vocabulary: Vocabulary
+    start: tuple[int, ...]
+    fallback: int
+    fim: InfillingTokens | None
+
+    def infill(self, text: bytes, offset: int, prefix_tokens: int, suffix_tokens: int, heading: str = "") -> Prompt:
+        """The prompt for the cursor at byte `offset` of `text`.
+
+        The suffix comes first (`fim_prefix fim_suffix S fim_middle P`): measured better than the usual order with
+        token healing, and a keystroke at the end of P reuses every key before it. `heading` is text that stands
+        before P (signatures in scope).
+        """
+        before = self._prefix(text[:offset], prefix_tokens, heading)
+        ids, healed = self._healed(before)
+        if self.fim is None:
+            ids = [*self.start, *ids]
+            return Prompt(tuple(ids or [self.fallback]), healed)
+        after = self._suffix(text[offset:], suffix_tokens)
+        return Prompt((self.fim.prefix, self.fim.suffix, *after, self.fim.middle, *ids), healed)
+
+    def continuation(self, text: str) -> Prompt:
+        """The prompt that is `text` itself, not healed."""
+        ids = [*self.start, *self.encode(text)]
+        return Prompt(tuple(ids or [self.fallback]), b"")
+
+    def _prefix(self, before: bytes, budget: int, heading: str) -> list[int]:
+        head = self.encode(heading) if heading else []
+        room = max(32, budget - len(head))
+        return head + self._last_tokens(before, room)
+
+    def _last_tokens(self, before: bytes, budget: int) -> list[int]:
+        """The end of `before` in at most `budget` tokens, from a line start that is a multiple of the step."""
+        starts = window_starts(before, budget * _BYTES_PER_TOKEN)
+        ids: list[int] = []
+        for start in starts:
+            ids = self.encode(_as_text(before[start:]))
+            if len(ids) <= budget:
+                return ids
+        return ids[-budget:]
+
+    def _suffix(self, after: bytes, budget: int) -> list[int]:
+        """The beginning of `after` in at most `budget` tokens, whole lines where there are any."""
+        text = _as_text(after[: budget * _BYTES_PER_TOKEN])
+        ids = self.encode(text)
+        while len(ids) > budget:
+            cut = text.rfind("\n", 0, max(1, len(text) * budget // len(ids)))
+            if cut <= 0:
+                return ids[:budget]
+            text = text[:cut]
+            ids = self.encode(text)
+        return ids
+
+    def _healed(self, ids: list[int]) -> tuple[list[int], bytes]:
+        """`ids` without its last token where another token could begin with that token's text."""
+        if not ids:
+            return ids, b""
+        last = self.vocabulary.tokens[ids[-1]]
+        return (ids[:-1], last) if worth_healing(self.vocabulary, last) else (ids, b"")
+
+
+def window_starts(before: bytes, most_bytes: int) -> list[int]:
+    """Byte offsets at which a window that ends with `before` may begin, longest window first.
+
+    Line starts whose line number is a multiple of the step, then, for files with few long lines, every line start
+    of the last step.
+    """
+    lowest = max(0, len(before) - most_bytes)
+    line = before.count(b"\n", 0, lowest)
+    coarse = [0] if lowest == 0 else []
+    fine: list[int] = []
+    position = lowest
+    while (position := before.find(b"\n", position) + 1) > 0:
+        line += 1
+        fine.append(position)
+        if line % WINDOW_STEP_LINES == 0:
+            coarse.append(position)
+    return [*coarse, *fine[-WINDOW_STEP_LINES:]]
+
+
+def _as_text(part: bytes) -> str:
+    """Text of a window: one kind of line end, no half characters."""
+    return _LINE_ENDS.sub("\n", part.decode("utf-8", "ignore"))
