@@ -323,3 +323,27 @@ def _hub_name(name: str) -> str:
     if match is None or match[2] not in _LAYER_TENSORS:
         raise BadWeights(f"the GGUF file holds a tensor {name} that is not known here: use the model by its hub id")
     return f"model.layers.{match[1]}.{_LAYER_TENSORS[match[2]]}.{match[3]}"
+
+
+@dataclass(frozen=True, slots=True)
+class HubTensor:
+    """A GGUF tensor as the hub would hold it: hub name, hub row order, dequantised on demand."""
+
+    shape: tuple[int, ...]
+    _data: NDArray[Any]
+    _kind: Any
+
+    def rows(self, start: int, stop: int) -> NDArray[np.float32]:
+        """float32[stop - start, ...]: rows [start, stop) of a matrix; a vector is one row."""
+        from gguf.quants import dequantize
+
+        return np.asarray(dequantize(np.atleast_2d(self._data)[start:stop], self._kind), dtype=np.float32)
+
+
+def hub_tensors(gguf: GgufFile) -> dict[str, HubTensor]:
+    """Every tensor of the file by its hub name."""
+    return {
+        name: HubTensor(tuple(_shape(tensor)), _hub_order(gguf, name, tensor.data), tensor.tensor_type)
+        for tensor in gguf.tensors
+        for name in [_hub_name(tensor.name)]
+    }
