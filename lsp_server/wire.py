@@ -1,0 +1,176 @@
+"""What the server and its worker say to each other: typed messages in length-prefixed frames.
+
+Knows pydantic only; both processes import it, so it must know neither pygls nor torch. A frame is a 4-byte
+big-endian length and that many bytes of JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from decoding.messages import Chunk, Completion, EngineOptions, Message, ModelProgress
+
+_HEADER = struct.Struct(">I")
+HEADER_BYTES = _HEADER.size
+
+
+class Patch(Message):
+    """`text` takes the place of the UTF-8 bytes [start, old_end)."""
+
+    start: int
+    old_end: int
+    text: str
+
+
+class Load(Message):
+    """The first message: which assistant to make ("module:callable") and how."""
+
+    kind: Literal["load"] = "load"
+    factory: str
+    options: EngineOptions
+
+
+class Sync(Message):
+    """A document as it is at `revision`: `patches` on revision `base`, or one patch of nothing where that is None."""
+
+    kind: Literal["sync"] = "sync"
+    uri: str
+    language: str
+    base: int | None
+    revision: int
+    patches: tuple[Patch, ...]
+
+
+class Complete(Message):
+    """Complete at `offset` of a document that was synchronised, after `patches` that only this job sees."""
+
+    kind: Literal["complete"] = "complete"
+    job: int
+    uri: str
+    offset: int
+    patches: tuple[Patch, ...] = ()
+    options: EngineOptions
+
+
+class Warm(Message):
+    """Prefill for a completion at `offset`, generate nothing."""
+
+    kind: Literal["warm"] = "warm"
+    job: int
+    uri: str
+    offset: int
+    options: EngineOptions
+
+
+class Describe(Message):
+    """Ask for the facts that the assistant knows of itself."""
+
+    kind: Literal["describe"] = "describe"
+    job: int
+
+
+class Cancel(Message):
+    """A job has become useless."""
+
+    kind: Literal["cancel"] = "cancel"
+    job: int
+
+
+class Forget(Message):
+    """A document was closed."""
+
+    kind: Literal["forget"] = "forget"
+    uri: str
+
+
+class Ping(Message):
+    """Answered at once, whatever the engine does."""
+
+    kind: Literal["ping"] = "ping"
+
+
+Request = Load | Sync | Complete | Warm | Describe | Cancel | Forget | Ping
+
+
+class Loading(Message):
+    """Provisioning and loading go on."""
+
+    kind: Literal["loading"] = "loading"
+    progress: ModelProgress
+
+
+class Ready(Message):
+    """The assistant stands."""
+
+    kind: Literal["ready"] = "ready"
+    facts: dict[str, Any]
+
+
+class LoadFailed(Message):
+    """There will be no assistant with these options; the worker ends."""
+
+    kind: Literal["load_failed"] = "load_failed"
+    message: str
+
+
+class Emitted(Message):
+    """Text that a round added to a job."""
+
+    kind: Literal["emitted"] = "emitted"
+    job: int
+    chunk: Chunk
+
+
+class Done(Message):
+    """A job ended; a cancelled one with what it had."""
+
+    kind: Literal["done"] = "done"
+    job: int
+    completions: tuple[Completion, ...] = ()
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Failed(Message):
+    """A job ended with an error, of which one line is told."""
+
+    kind: Literal["failed"] = "failed"
+    job: int
+    message: str
+
+
+class Pong(Message):
+    """The worker's reader lives; the engine last came by so long ago (None: it is idle)."""
+
+    kind: Literal["pong"] = "pong"
+    engine_silent_s: float | None
+
+
+Report = Loading | Ready | LoadFailed | Emitted | Done | Failed | Pong
+
+_REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])
+_REPORT: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="kind")])
+
+
+def frame(message: Request | Report) -> bytes:
+    """The bytes of a message on the pipe."""
+    body = message.model_dump_json().encode("utf-8")
+    return _HEADER.pack(len(body)) + body
+
+
+def body_length(header: bytes) -> int:
+    """How many bytes follow a frame's header."""
+    (length,) = _HEADER.unpack(header)
+    return int(length)
+
+
+def read_request(body: bytes) -> Request:
+    """A message of the server. Raises pydantic's ValidationError for anything else."""
+    return _REQUEST.validate_json(body)
+
+
+def read_report(body: bytes) -> Report:
+    """A message of the worker. Raises pydantic's ValidationError for anything else."""
+    return _REPORT.validate_json(body)

@@ -1,0 +1,267 @@
+"""The worker process: owns the models, takes jobs from a pipe, one at a time, and honours cancels at once.
+
+Knows the assistant's facade and the wire; never pygls. The main thread runs the jobs; a reader thread takes
+messages meanwhile, so that a cancel reaches the engine at its next step. The end of the input means that the server
+is gone, however it went: the process ends on the spot. Nothing but frames goes to the pipe: what libraries print
+to stdout goes to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
+
+from pydantic import ValidationError
+
+from decoding.errors import Cancelled, DraftwoodError
+from decoding.messages import Chunk, Completion, Edit, EngineOptions, ModelProgress, Snapshot
+from lsp_server.wire import (
+    HEADER_BYTES,
+    Cancel,
+    Complete,
+    Describe,
+    Done,
+    Emitted,
+    Failed,
+    Forget,
+    Load,
+    LoadFailed,
+    Loading,
+    Patch,
+    Ping,
+    Pong,
+    Ready,
+    Report,
+    Request,
+    Sync,
+    Warm,
+    body_length,
+    frame,
+    read_request,
+)
+
+log = logging.getLogger(__name__)
+
+Job = Complete | Warm | Describe
+JOB_KINDS = (Complete, Warm, Describe)
+
+
+class Assistant(Protocol):
+    """What the worker needs of `decoding.assistant.Assistant`."""
+
+    def complete(
+        self,
+        snapshot: Snapshot,
+        options: EngineOptions,
+        cancelled: Callable[[], bool],
+        emit: Callable[[Chunk], None],
+    ) -> list[Completion]:
+        """Completions at the snapshot's cursor, best first."""
+
+    def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
+        """Prefill only."""
+
+    def forget(self, uri: str) -> None:
+        """The document was closed."""
+
+    def describe(self) -> dict[str, object]:
+        """Model, runtime, memory."""
+
+
+class Mirror:
+    """The server's document, kept up to date by patches, and what changed since the assistant last saw it."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._language = ""
+        self._revision = 0
+        self._shown: int | None = None
+        self._edits: tuple[Edit, ...] = ()
+
+    def sync(self, message: Sync) -> None:
+        """Follows the document. Raises LookupError if the patches are for another revision than ours."""
+        if message.base is None:
+            self._data, self._shown, self._edits = b"", None, ()
+        elif message.base != self._revision:
+            raise LookupError(f"patches are for revision {message.base}, not {self._revision}")
+        self._data, edits = patched(self._data, message.patches)
+        self._edits += edits
+        self._language, self._revision = message.language, message.revision
+
+    def snapshot(self, uri: str, offset: int, patches: tuple[Patch, ...], job: int) -> Snapshot:
+        """The document for the assistant. One with patches is a version of its own that nothing builds on."""
+        if patches:
+            data, _ = patched(self._data, patches)
+            text = data.decode("utf-8")
+            return Snapshot(uri=uri, version=-job, text=text, offset=offset, language=self._language)
+        snapshot = Snapshot(
+            uri=uri,
+            version=self._revision,
+            text=self._data.decode("utf-8"),
+            offset=offset,
+            language=self._language,
+            base_version=self._shown,
+            edits=self._edits if self._shown is not None else (),
+        )
+        self._shown, self._edits = self._revision, ()
+        return snapshot
+
+
+def patched(data: bytes, patches: tuple[Patch, ...]) -> tuple[bytes, tuple[Edit, ...]]:
+    """`data` after `patches`, and those as edits."""
+    edits = []
+    for patch in patches:
+        text = patch.text.encode("utf-8")
+        data = b"".join((data[: patch.start], text, data[patch.old_end :]))
+        edits.append(Edit(start=patch.start, old_end=patch.old_end, new_end=patch.start + len(text)))
+    return data, tuple(edits)
+
+
+class Worker:
+    """Runs the jobs that arrive on `source`, and reports on `sink`."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source = source
+        self._sink = sink
+        self._sending = threading.Lock()
+        self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._cancelled: set[int] = set()
+        self._waiting: set[int] = set()
+        self._engine_seen: float | None = None
+        self._mirrors: dict[str, Mirror] = {}
+
+    def run(self) -> None:
+        """Serves until the server is gone. Returns only where no assistant could be made."""
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
+        first = self._queue.get()
+        assistant = self._load(first) if isinstance(first, Load) else None
+        if assistant is None:
+            return
+        while True:
+            self._serve(assistant, self._queue.get())
+
+    def _read(self) -> None:
+        while body := self._read_frame():
+            try:
+                message = read_request(body)
+            except ValidationError as error:
+                log.error("a message that is none of ours: %d errors", error.error_count())
+                continue
+            if isinstance(message, Cancel):
+                self._cancelled.update({message.job} & self._waiting)
+            elif isinstance(message, Ping):
+                seen = self._engine_seen
+                self._send(Pong(engine_silent_s=None if seen is None else time.monotonic() - seen))
+            else:
+                if isinstance(message, JOB_KINDS):
+                    self._waiting.add(message.job)
+                self._queue.put(message)
+        os._exit(0)  # the server is gone: nobody wants what the engine is doing, and it holds nothing to save
+
+    def _read_frame(self) -> bytes:
+        header = self._source.read(HEADER_BYTES)
+        return self._source.read(body_length(header)) if len(header) == HEADER_BYTES else b""
+
+    def _send(self, report: Report) -> None:
+        with self._sending:
+            self._sink.write(frame(report))
+            self._sink.flush()
+
+    def _load(self, message: Load) -> Assistant | None:
+        module, _, name = message.factory.partition(":")
+        try:
+            assistant: Assistant = getattr(importlib.import_module(module), name)(message.options, self._progress)
+            self._send(Ready(facts=dict(assistant.describe())))
+        except DraftwoodError as error:
+            self._send(LoadFailed(message=str(error)))
+        except Exception as error:
+            log.exception("the assistant cannot be made")
+            self._send(LoadFailed(message=f"the model cannot be loaded ({type(error).__name__}); see the log"))
+        else:
+            return assistant
+        return None
+
+    def _progress(self, progress: ModelProgress) -> None:
+        self._send(Loading(progress=progress))
+
+    def _serve(self, assistant: Assistant, message: Request) -> None:
+        if isinstance(message, Sync):
+            self._sync(message)
+        elif isinstance(message, Forget):
+            self._mirrors.pop(message.uri, None)
+            assistant.forget(message.uri)
+        elif isinstance(message, JOB_KINDS):
+            self._engine_seen = time.monotonic()
+            self._send(self._outcome(assistant, message))
+            self._engine_seen = None
+            self._waiting.discard(message.job)
+            self._cancelled.discard(message.job)
+
+    def _sync(self, message: Sync) -> None:
+        try:
+            self._mirrors.setdefault(message.uri, Mirror()).sync(message)
+        except LookupError as error:
+            log.error("out of step with the server: %s", error)
+            self._mirrors.pop(message.uri)
+
+    def _outcome(self, assistant: Assistant, job: Job) -> Report:
+        """What became of a job. Whatever the engine raises ends the job, not the worker."""
+        try:
+            return self._run(assistant, job)
+        except Cancelled:
+            return Done(job=job.job)
+        except DraftwoodError as error:
+            return Failed(job=job.job, message=str(error))
+        except Exception as error:  # noqa: BLE001 - the boundary of the process; its message may quote source text
+            return Failed(job=job.job, message=f"internal error: {type(error).__name__} in {_place(error)}")
+
+    def _run(self, assistant: Assistant, job: Job) -> Report:
+        def cancelled() -> bool:
+            self._engine_seen = time.monotonic()
+            return job.job in self._cancelled
+
+        def emit(chunk: Chunk) -> None:
+            self._engine_seen = time.monotonic()
+            self._send(Emitted(job=job.job, chunk=chunk))
+
+        if cancelled():
+            raise Cancelled
+        if isinstance(job, Describe):
+            return Done(job=job.job, facts=dict(assistant.describe()))
+        mirror = self._mirrors.get(job.uri)
+        if mirror is None:
+            return Failed(job=job.job, message="the document is not known to the worker")
+        if isinstance(job, Warm):
+            assistant.warm(mirror.snapshot(job.uri, job.offset, (), job.job), job.options, cancelled)
+            return Done(job=job.job)
+        snapshot = mirror.snapshot(job.uri, job.offset, job.patches, job.job)
+        return Done(job=job.job, completions=tuple(assistant.complete(snapshot, job.options, cancelled, emit)))
+
+
+def _place(error: Exception) -> str:
+    """The function and line that raised: enough to find it, and no source text."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    frame_, line = frames[-1]
+    return f"{frame_.f_globals.get('__name__', '?')}.{frame_.f_code.co_qualname}, line {line}"
+
+
+def main() -> None:
+    """Entry of the child process: frames on the given stdin and stdout."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    worker = Worker(sys.stdin.buffer, sink)
+    worker.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,333 @@
+"""The server's side of the worker: starts it, talks to it, and starts it again when it died.
+
+Knows processes, pipes and the wire; no completions and no protocol of editors. A job is a coroutine: cancelling its
+task tells the worker to stop at its next step. A worker that dies fails its jobs with WorkerDied and comes back by
+itself, at once the first time and later and later when it keeps dying; one that hangs is killed first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from decoding.errors import ModelError, WorkerDied
+from decoding.messages import Chunk, Completion, EngineOptions
+from lsp_server.documents import View
+from lsp_server.lines import decode
+from lsp_server.wire import (
+    HEADER_BYTES,
+    Cancel,
+    Complete,
+    Describe,
+    Done,
+    Emitted,
+    Failed,
+    Forget,
+    Load,
+    LoadFailed,
+    Loading,
+    Patch,
+    Ping,
+    Pong,
+    Ready,
+    Report,
+    Request,
+    Sync,
+    Warm,
+    body_length,
+    frame,
+    read_report,
+)
+
+log = logging.getLogger(__name__)
+
+ASSISTANT = "decoding.assistant:Assistant"
+State = Literal["starting", "downloading", "loading", "ready", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """What the worker is doing; `progress` in 0..1 where it is known, `message` one line for people."""
+
+    state: State
+    progress: float | None = None
+    message: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long is waited, in seconds, before something else is done."""
+
+    loading: float = 10.0
+    """A job waits so long for the model; after that it is answered with nothing."""
+    hang: float = 30.0
+    """An engine, or a worker, that is silent so long is killed."""
+    ping: float = 2.0
+    backoff: float = 1.0
+    """Before the second restart in a row; doubles with each further one."""
+    backoff_limit: float = 60.0
+    healthy: float = 60.0
+    """A worker that lived so long may die and be restarted at once."""
+    goodbye: float = 2.0
+
+
+@dataclass(slots=True)
+class _Job:
+    future: asyncio.Future[Done]
+    on_chunk: Callable[[Chunk], None] | None = None
+
+
+class WorkerClient:
+    """One worker process at a time, and the jobs given to it."""
+
+    def __init__(
+        self,
+        options: EngineOptions,
+        on_status: Callable[[WorkerStatus], None],
+        factory: str = ASSISTANT,
+        patience: Patience | None = None,
+    ) -> None:
+        self._options = options
+        self._on_status = on_status
+        self._factory = factory
+        self._patience = patience or Patience()
+        self._numbers = count(1)
+        self._jobs: dict[int, _Job] = {}
+        self._known: dict[str, int] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+        self._heard = 0.0
+        self._silent = 0.0
+        self._resting = False
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while it lives."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether any job is under way."""
+        return bool(self._jobs)
+
+    def start(self) -> None:
+        """Starts the worker and keeps it alive until `stop`. To be called in the event loop."""
+        self._life = asyncio.create_task(self._live(), name="worker")
+
+    async def stop(self) -> None:
+        """Ends the worker; none is left when this returns."""
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
+
+    async def complete(
+        self,
+        view: View,
+        options: EngineOptions,
+        on_chunk: Callable[[Chunk], None] | None = None,
+        patches: tuple[Patch, ...] = (),
+    ) -> tuple[Completion, ...]:
+        """Completions at the view's cursor (an offset into its text after `patches`), best first.
+
+        Raises WorkerDied, and ModelError if the engine failed. Cancelling the task stops the engine.
+        """
+        number = next(self._numbers)
+        message = Complete(job=number, uri=view.uri, offset=view.offset, patches=patches, options=options)
+        return (await self._run(message, view, on_chunk)).completions
+
+    async def warm(self, view: View, options: EngineOptions) -> None:
+        """Prefills for a completion at the view's cursor."""
+        message = Warm(job=next(self._numbers), uri=view.uri, offset=view.offset, options=options)
+        await self._run(message, view)
+
+    async def describe(self) -> dict[str, Any]:
+        """What the assistant says of itself."""
+        return (await self._run(Describe(job=next(self._numbers)))).facts
+
+    def forget(self, uri: str) -> None:
+        """A document was closed."""
+        if self._known.pop(uri, None) is not None:
+            self._send(Forget(uri=uri))
+
+    async def _run(
+        self,
+        message: Complete | Warm | Describe,
+        view: View | None = None,
+        on_chunk: Callable[[Chunk], None] | None = None,
+    ) -> Done:
+        await self._wait_until_ready()
+        if view is not None:
+            self._sync(view)
+        job = self._jobs[message.job] = _Job(asyncio.get_running_loop().create_future(), on_chunk)
+        self._send(message)
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            self._send(Cancel(job=message.job))
+            raise
+        finally:
+            self._jobs.pop(message.job, None)
+
+    async def _wait_until_ready(self) -> None:
+        if self._resting:
+            raise WorkerDied("the model process keeps ending; see the log")
+        try:
+            await asyncio.wait_for(self._ready.wait(), self._patience.loading)
+        except TimeoutError:
+            raise WorkerDied("the model is not there yet") from None
+        if not self._ready.is_set():
+            raise WorkerDied("the model process ended")
+
+    def _sync(self, view: View) -> None:
+        """Brings the worker's copy to the view's revision, by patches where it knows an earlier one."""
+        known = self._known.get(view.uri)
+        if known == view.revision:
+            return
+        changes = view.log.between(known, view.revision) if known is not None else None
+        if changes is None:
+            known = None
+            changed = [Patch(start=0, old_end=0, text=decode(view.data))]
+        else:
+            changed = [
+                Patch(start=change.edit.start, old_end=change.edit.old_end, text=decode(change.inserted))
+                for change in changes
+            ]
+        self._known[view.uri] = view.revision
+        self._send(
+            Sync(
+                uri=view.uri,
+                language=view.language,
+                base=known,
+                revision=view.revision,
+                patches=tuple(changed),
+            )
+        )
+
+    def _send(self, message: Request) -> None:
+        """Hands a message to the pipe. A worker that just died is noticed by its reader, not here."""
+        if self._process is not None and self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(frame(message))
+
+    async def _live(self) -> None:
+        """Restarts the worker for as long as the server runs."""
+        delay = 0.0
+        while True:
+            born = time.monotonic()
+            try:
+                await self._one_life()
+            except WorkerDied as error:
+                delay = 0.0 if time.monotonic() - born > self._patience.healthy else delay
+                state: State = "error" if delay else "starting"
+                self._on_status(WorkerStatus(state, message=f"{error}; it is started again"))
+            except ModelError as error:
+                delay = self._patience.backoff_limit
+                self._on_status(WorkerStatus("error", message=str(error)))
+            self._resting = delay > 0
+            await asyncio.sleep(delay)
+            self._resting = False
+            delay = min(self._patience.backoff_limit, max(self._patience.backoff, 2 * delay))
+
+    async def _one_life(self) -> None:
+        """From start to death. Raises ModelError if no model could be loaded, else WorkerDied."""
+        self._on_status(WorkerStatus("starting"))
+        # -P: the folder that the server was started in is the user's; what lies there must not be imported.
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "lsp_server.worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        watchdog = asyncio.create_task(self._watch(process))
+        try:
+            self._send(Load(factory=self._factory, options=self._options))
+            await self._listen(process)
+        finally:
+            watchdog.cancel()
+            self._bury()
+            await _end(process, self._patience.goodbye)
+        raise WorkerDied(f"the model process ended ({_how(process.returncode)})")
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Takes reports until the pipe ends. Raises ModelError if the worker says that it cannot load."""
+        assert process.stdout is not None
+        while True:
+            try:
+                header = await process.stdout.readexactly(HEADER_BYTES)
+                report = read_report(await process.stdout.readexactly(body_length(header)))
+            except asyncio.IncompleteReadError:
+                return
+            except ValidationError as error:
+                log.error("the worker sent something that is no report: %d errors", error.error_count())
+                return
+            self._heard = time.monotonic()
+            self._take(report)
+
+    def _take(self, report: Report) -> None:
+        if isinstance(report, Loading):
+            progress = report.progress
+            state: State = "downloading" if progress.stage in ("download", "convert") else "loading"
+            self._on_status(WorkerStatus(state, progress.fraction, progress.message or None))
+        elif isinstance(report, Ready):
+            self._ready.set()
+            self._on_status(WorkerStatus("ready", facts=report.facts))
+        elif isinstance(report, LoadFailed):
+            raise ModelError(report.message)
+        elif isinstance(report, Pong):
+            self._silent = report.engine_silent_s or 0.0
+        elif job := self._jobs.get(report.job):
+            self._take_for_job(job, report)
+
+    def _take_for_job(self, job: _Job, report: Emitted | Done | Failed) -> None:
+        if isinstance(report, Emitted):
+            if job.on_chunk is not None:
+                job.on_chunk(report.chunk)
+        elif not job.future.done():
+            if isinstance(report, Done):
+                job.future.set_result(report)
+            else:
+                job.future.set_exception(ModelError(report.message))
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        """Kills a worker, or an engine in it, that has a job and says nothing for too long."""
+        while True:
+            if not self._jobs or not self._ready.is_set():
+                self._heard, self._silent = time.monotonic(), 0.0
+            elif max(time.monotonic() - self._heard, self._silent) > self._patience.hang:
+                log.error("the worker is silent for more than %.0f s and is killed", self._patience.hang)
+                process.kill()
+                return
+            else:
+                self._send(Ping())
+            await asyncio.sleep(self._patience.ping)
+
+    def _bury(self) -> None:
+        """Forgets a worker: its jobs fail, and the next one knows no documents."""
+        self._process = None
+        self._ready.clear()
+        self._known.clear()
+        for job in self._jobs.values():
+            if not job.future.done():
+                job.future.set_exception(WorkerDied("the model process ended"))
+
+
+async def _end(process: asyncio.subprocess.Process, patience: float) -> None:
+    """Closes the worker's input, at which it ends, and kills it if it does not."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), patience)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _how(returncode: int | None) -> str:
+    return f"signal {-returncode}" if returncode is not None and returncode < 0 else f"status {returncode}"

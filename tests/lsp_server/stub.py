@@ -1,0 +1,135 @@
+"""An assistant without a model: a deterministic little language whose next character depends on what stands around.
+
+Continuing a text, or typing what was suggested and asking again, gives the same answer, and text for one document is
+never right for another: what a test sees is what was computed for it. Some words in a document make it misbehave.
+The model's name sets the pace: `stub?token=0.01&load=0.5` (seconds).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import zlib
+from collections.abc import Callable
+from urllib.parse import parse_qsl, urlsplit
+
+from decoding.errors import ModelError
+from decoding.messages import Chunk, Completion, EngineOptions, ModelProgress, Snapshot, Stats
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+LINE = 24
+"""A line ends after about so many characters."""
+
+
+def next_character(before: str, after: str) -> str:
+    """Depends on the last line's beginning, on its last characters and on what follows."""
+    line = before.rsplit("\n", 1)[-1]
+    key = zlib.crc32(f"{line[:40]}\0{before[-12:]}\0{after[:40]}".encode("utf-8", "replace"))
+    if len(line) >= LINE and key % 4 == 0:
+        return "\n"
+    return ALPHABET[key % 26]
+
+
+def continuation(before: str, after: str, length: int, *, multiline: bool = False) -> str:
+    """What the stub writes at a cursor."""
+    text = ""
+    for _ in range(length):
+        text += next_character(before + text, after)
+        if text.endswith("\n") and not multiline:
+            return text
+    return text
+
+
+class StubAssistant:
+    def __init__(self, options: EngineOptions, progress: Callable[[ModelProgress], None]) -> None:
+        settings = dict(parse_qsl(urlsplit(options.model).query))
+        self.model = options.model
+        self.token_seconds = float(settings.get("token", 0))
+        self.warmed: list[str] = []
+        self.asked = 0
+        self.generated = 0
+        if settings.get("broken"):
+            raise ModelError("there is no such stub: choose another")
+        for step in range(1, 5):
+            time.sleep(float(settings.get("load", 0)) / 4)
+            progress(ModelProgress(model=self.model, stage="load", fraction=step / 4, message="loading the stub"))
+        print("libraries print to standard output")
+
+    def complete(
+        self,
+        snapshot: Snapshot,
+        options: EngineOptions,
+        cancelled: Callable[[], bool],
+        emit: Callable[[Chunk], None],
+    ) -> list[Completion]:
+        self.asked += 1
+        misbehave(snapshot.text)
+        data = snapshot.text.encode()
+        before, after = data[: snapshot.offset].decode(), data[snapshot.offset :].decode()
+        multiline = options.multiline == "always"
+        text, stop = "", "length"
+        for _ in range(options.max_tokens):
+            time.sleep(self.token_seconds)
+            if cancelled():
+                stop = "cancelled"
+                break
+            character = next_character(before + text, after)
+            text += character
+            self.generated += 1
+            emit(Chunk(text=character, token_ids=(ord(character),)))
+            if character == "\n" and not multiline:
+                stop = "line"
+                break
+        first = completion(text, snapshot, stop, self.model)
+        others = [
+            completion(f"{other}{text}", snapshot, stop, self.model) for other in "123"[: options.alternatives - 1]
+        ]
+        return [first, *others]
+
+    def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
+        cancelled()
+        self.warmed.append(snapshot.uri)
+
+    def forget(self, uri: str) -> None:
+        self.warmed = [warmed for warmed in self.warmed if warmed != uri]
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "warmed": len(self.warmed),
+            "asked": self.asked,
+            "generated": self.generated,
+            "pid": os.getpid(),
+        }
+
+
+def misbehave(text: str) -> None:
+    if "CRASH_NOW" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "HANG_NOW" in text:
+        time.sleep(600)
+    if "RAISE_NOW" in text:
+        raise RuntimeError(f"quoting {text}")
+    if "REFUSE_NOW" in text:
+        raise ModelError("not enough memory: close something")
+    if "EXHAUST_NOW" in text:
+        raise MemoryError
+
+
+def completion(text: str, snapshot: Snapshot, stop: str, model: str) -> Completion:
+    return Completion.model_validate(
+        {
+            "text": text.rstrip("\n"),
+            "start": snapshot.offset,
+            "end": snapshot.offset,
+            "raw": text,
+            "token_ids": tuple(map(ord, text)),
+            "stop_reason": stop,
+            "model": model,
+            "runtime": "stub",
+            "drafter": "none",
+            "constraint": "off",
+            "stats": Stats(tokens=len(text)),
+        }
+    )
