@@ -84,12 +84,12 @@ class Assistant:
         self.pool = CachePool(self.model.target, capacity, _CACHED_PROMPTS)
         self.lookup = LookupDrafter()
         self.chat = ChatTemplate(self.model.folder)
-        self._watch: Watch | None = None
 
     def complete(
         self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck, emit: Emit, watch: Watch | None = None
     ) -> list[Completion]:
-        """Suggestions for the cursor of `snapshot`, best first; empty where there is nothing to say.
+        """Suggestions for the cursor of `snapshot`, best first; the text of the first is empty where there is nothing to
+        say.
 
         `emit` gets the text of every round as it comes, before trimming. Raises BadPosition, Cancelled.
         """
@@ -105,7 +105,7 @@ class Assistant:
         for index, first in enumerate(self._first_choices(prompt, guide, options, cancelled)):
             sampling = sampling_of(options, index)
             completion = self._one(prompt, first, sampling, options, rule, snapshot, cancelled, emit, watch)
-            if completion is not None and completion.text not in [other.text for other in found]:
+            if not found or completion.text and completion.text not in [other.text for other in found]:
                 found.append(completion)
         return found
 
@@ -170,7 +170,7 @@ class Assistant:
         cancelled: CancelCheck,
         emit: Emit,
         watch: Watch | None,
-    ) -> Completion | None:
+    ) -> Completion:
         request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
         raw, count, reason, off_reason = self._run(
             prompt, guide, sampling, options, rule.reason, request, cancelled, emit, watch

@@ -10,14 +10,15 @@ import click
 @click.option("--tcp", metavar="HOST:PORT", help="Listen on an address instead.")
 def serve(stdio: bool, tcp: str | None) -> None:
     """Run the language server for an editor."""
+    if stdio and tcp is not None:
+        raise click.UsageError("give --stdio or --tcp, not both")
+    host, _, port = (tcp or "").rpartition(":")
+    if tcp is not None and (not host or not port.isdecimal() or int(port) > 65535):
+        raise click.BadParameter(f"{tcp!r} is not HOST:PORT, for example 127.0.0.1:2087", param_hint="--tcp")
+
     from lsp_server.server import serve_stdio, serve_tcp
 
     if tcp is None:
         serve_stdio()
-        return
-    if stdio:
-        raise click.UsageError("give --stdio or --tcp, not both")
-    host, _, port = tcp.rpartition(":")
-    if not host or not port.isdecimal() or not 0 <= int(port) < 65536:
-        raise click.BadParameter(f"{tcp!r} is not HOST:PORT, for example 127.0.0.1:2087", param_hint="--tcp")
-    serve_tcp(host.strip("[]"), int(port))
+    else:
+        serve_tcp(host.strip("[]"), int(port))
