@@ -57,4 +57,5 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._task is not None:  # stopping what was never started would print an empty line
+            self._progress.stop()
