@@ -10,6 +10,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, Qwen2Config
 
+from lsp_server.cli_demo import SAMPLE
+
 MARKS = [
     "<|endoftext|>",
     "<|im_start|>",
@@ -25,11 +27,17 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_TRAINING_TEXT = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("decoding/*.py"))]
+_TRAINING_TEXT = [
+    SAMPLE,
+    "for index, value in enumerate(values):\n    if value is not None:\n        return self.name[index]\n" * 3,
+    "class Reader:\n    def __init__(self, path: str) -> None:\n        self.path = path\n\n    def read(self):\n" * 3,
+    "try:\n    result = function(*args, **kwargs)\nexcept ValueError as error:\n    raise KeyError from error\n" * 3,
+    "import json\nimport sys\nfrom typing import Any\n\nprint(f'{total:.2f}', end='')\nassert x == 1\n" * 3,
+]
 
 
 def make_tokenizer(size: int = 512) -> Tokenizer:
-    """Byte-level BPE with a few hundred merges, learned from this project's own tests."""
+    """Byte-level BPE with a few hundred merges, learned from a fixed text."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

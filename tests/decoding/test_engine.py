@@ -28,13 +28,14 @@ from tests.decoding.fakes import (
 )
 
 ENDS = frozenset({END})
+GREEDY = Sampling()
 
 
 def run(
     prompt: list[int],
     drafters: list[Drafter],
     *,
-    sampling: Sampling = Sampling(),
+    sampling: Sampling = GREEDY,
     state: Constraint | None = None,
     enforce: bool = True,
     nodes: int = 16,
