@@ -84,7 +84,8 @@ def test_healed_text_is_spelt_but_not_repeated(assistant, options) -> None:
     spoken = assistant.model.vocabulary.decode(completion.token_ids)
     prompt = assistant.layout.infill(b"def function():\n    retu", 24, 768, 192)
     assert spoken.startswith(prompt.healed)
-    assert completion.raw == spoken[len(prompt.healed) :].decode("utf-8", "replace")
+    # A half character at the end is held back.
+    assert spoken[len(prompt.healed) :].decode("utf-8", "replace").rstrip("\ufffd") == completion.raw.rstrip("\ufffd")
 
 
 def test_a_second_request_reuses_the_first(assistant, options) -> None:
@@ -121,7 +122,7 @@ def test_alternatives_are_distinct_and_the_first_is_the_usual_one(assistant, opt
         firsts = [completion.token_ids[0] for completion in found if completion.token_ids]
         assert len(set(firsts)) == len(firsts)
         alternatives += len(found) - 1
-    assert alternatives > len(SOURCES)
+    assert alternatives >= 3
 
 
 def test_the_budget_is_kept(assistant, options) -> None:
