@@ -3,3 +3,22 @@
 Knows tree-sitter and llguidance; never imports torch. Offsets are UTF-8 bytes, except that the two pure
 functions exported here take `str` with code-point offsets as well.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grammars.python_syntax import PrefixVerdict, check_prefix
+
+_EXPORTS = {"check_prefix": "grammars.python_syntax", "PrefixVerdict": "grammars.python_syntax"}
+
+__all__ = ["PrefixVerdict", "check_prefix"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is exported on first use, so that importing the package costs nothing."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)

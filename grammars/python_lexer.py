@@ -1,0 +1,432 @@
+"""The Python 3.13 lexer as an automaton over UTF-8 bytes, built while it runs.
+
+Knows bytes, terminals and how CPython's tokenizer splits text. Must not know what the parser accepts, how deep the
+brackets outside f-strings are, or which columns are open: a newline and the column of a line's first character are
+events that the machine interprets (python_syntax.py), so that a mode means the same wherever it occurs and each of
+its steps is computed once. Strings have their modes in python_strings.py.
+
+A mode answers for text that may end anywhere: `future` holds the terminals that the unfinished lexeme may still
+become. A mode without one (white space, a comment) can always go on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, cast
+
+from grammars.python_numbers import FRACTION_START, NUMBER_START, number_future, number_kind, number_step
+from grammars.python_terminals import AFTER_NUMBER, Event, Line, Terminals, string_prefixes
+from grammars.python_utf8 import begins_character, may_be_in_identifier, sequence_length
+
+
+class Step(NamedTuple):
+    """What reading one byte does: the mode after it, and what it completed."""
+
+    mode: Mode
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FString:
+    """An f-string that is open.
+
+    Attributes:
+        quote: the byte that closes it.
+        triple: whether three of them do.
+        raw: no escapes.
+        fields: for every open replacement field, how many brackets are open inside it. Literal text inside a field
+            is the format specification of the last one.
+    """
+
+    quote: int
+    triple: bool
+    raw: bool
+    fields: tuple[int, ...] = ()
+
+    def nested(self, change: int) -> FString:
+        """With `change` more brackets open in the last field."""
+        return replace(self, fields=(*self.fields[:-1], self.fields[-1] + change))
+
+
+Frames = tuple[FString, ...]
+AnyMode = TypeVar("AnyMode", bound="Mode")
+
+_BLANKS = frozenset(b" \t\f")
+_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_DIGITS = frozenset(b"0123456789")
+NEWLINE, RETURN, BACKSLASH, HASH = b"\n\r\\#"
+_OPENERS, _CLOSERS = frozenset("([{"), frozenset(")]}")
+_UNREAD = Step(cast("Mode", None))
+
+
+class Lexer:
+    """Makes modes, one object for each distinct one, and holds what they look up."""
+
+    def __init__(self, terminals: Terminals) -> None:
+        self.terminals = terminals
+        self.prefixes = string_prefixes()
+        self.operators = terminals.operators
+        self.operator_beginnings = frozenset(op[:i] for op in self.operators for i in range(1, len(op) + 1))
+        self.operator_bytes = frozenset(op.encode()[0] for op in self.operators) | set(b"!-<>")
+        self._modes: dict[tuple[object, ...], Mode] = {}
+
+    def get(self, kind: type[AnyMode], *arguments: Any) -> AnyMode:
+        """The mode `kind(self, *arguments)`, always the same object."""
+        key = (kind, *arguments)
+        mode = self._modes.get(key)
+        if mode is None:
+            mode = self._modes[key] = kind(self, *arguments)
+        return cast(AnyMode, mode)
+
+    def start(self) -> Mode:
+        """The mode at the beginning of a file."""
+        return self.get(LineStart, 0, 0, 0)
+
+    def newline(self, frames: Frames) -> Mode:
+        """The mode after a newline in code: inside a replacement field it is nothing but white space."""
+        return self.get(Space, frames) if frames else self.start()
+
+
+class Mode(ABC):
+    """A state of the lexer. Immutable; make it with `Lexer.get`.
+
+    Attributes:
+        steps: what each byte does, None where it can never follow; filled by `step`.
+        future: the set of terminals that the unfinished lexeme may become, 0 where there is none.
+        may_end: whether a file may end here (after the newline that the end of a file stands for).
+    """
+
+    __slots__ = ("future", "lexer", "may_end", "steps", "tokens")
+
+    def __init__(self, lexer: Lexer, future: int = 0, may_end: bool = False) -> None:
+        self.lexer = lexer
+        self.future = future
+        self.may_end = may_end
+        self.steps: list[Step | None] = [_UNREAD] * 256
+        self.tokens: dict[bytes, Step | None] = {}
+
+    def step(self, byte: int) -> Step | None:
+        """Read one byte."""
+        step = self.steps[byte]
+        if step is _UNREAD:
+            step = self.steps[byte] = self._step(byte)
+        return step
+
+    def read(self, text: bytes) -> Step | None:
+        """Read several bytes: the mode after them and all that they completed."""
+        try:
+            return self.tokens[text]
+        except KeyError:
+            found = self.tokens[text] = self._read(text)
+            return found
+
+    def _read(self, text: bytes) -> Step | None:
+        mode: Mode = self
+        events: tuple[Event, ...] = ()
+        for byte in text:
+            step = mode.step(byte)
+            if step is None:
+                return None
+            mode = step.mode
+            events += step.events
+        return Step(mode, events)
+
+    @abstractmethod
+    def _step(self, byte: int) -> Step | None: ...
+
+    def _then(self, events: tuple[Event, ...], mode: Mode, byte: int) -> Step | None:
+        """The step of a byte that ends a lexeme: report `events`, then read the byte in `mode`."""
+        step = mode.step(byte)
+        return step and Step(step.mode, events + step.events)
+
+
+class Space(Mode):
+    """Between two lexemes of a line, inside the replacement fields of `frames`."""
+
+    __slots__ = ("continued", "frames")
+
+    def __init__(self, lexer: Lexer, frames: Frames, continued: bool = False) -> None:
+        super().__init__(lexer, may_end=not continued and not frames)
+        self.frames = frames
+        self.continued = continued
+
+    def _step(self, byte: int) -> Step | None:
+        lexer, frames = self.lexer, self.frames
+        if byte in _BLANKS:
+            return Step(self)
+        if byte in (NEWLINE, RETURN):
+            events = () if frames else (lexer.terminals["NEWLINE"],)
+            return Step(after_newline(lexer.newline(frames), byte), events)
+        if byte == BACKSLASH:
+            return Step(lexer.get(Continuation, lexer.get(Space, frames, True)))
+        if byte == HASH:
+            return Step(lexer.get(Comment, frames, False))
+        return lexeme(lexer, frames, byte)
+
+
+class LineStart(Mode):
+    """In the white space that a line begins with.
+
+    `column` counts tabs to multiples of 8, `alternate` as one; `continued` is the column that a backslash in the
+    white space fixed (CPython takes a fixed column 0 for none).
+    """
+
+    __slots__ = ("alternate", "column", "continued")
+
+    def __init__(self, lexer: Lexer, column: int, alternate: int, continued: int) -> None:
+        super().__init__(lexer, may_end=True)
+        self.column = column
+        self.alternate = alternate
+        self.continued = continued
+
+    def _step(self, byte: int) -> Step | None:
+        lexer = self.lexer
+        match byte:
+            case 0x20:
+                return Step(lexer.get(LineStart, self.column + 1, self.alternate + 1, self.continued))
+            case 0x09:
+                return Step(lexer.get(LineStart, self.column // 8 * 8 + 8, self.alternate + 1, self.continued))
+            case 0x0C:
+                return Step(lexer.get(LineStart, 0, 0, self.continued))
+            case 0x0A | 0x0D:
+                return Step(after_newline(lexer.start(), byte))
+            case 0x5C:
+                fixed = self.continued or self.column
+                return Step(lexer.get(Continuation, lexer.get(LineStart, self.column, self.alternate, fixed)))
+            case 0x23:
+                return Step(lexer.get(Comment, (), True))
+        line = Line(self.continued, self.continued) if self.continued else Line(self.column, self.alternate)
+        return self._then((line,), lexer.get(Space, ()), byte)
+
+
+class AfterReturn(Mode):
+    """After a carriage return, which is a newline together with a line feed that follows."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, lexer: Lexer, mode: Mode) -> None:
+        super().__init__(lexer, mode.future, mode.may_end)
+        self.mode = mode
+
+    def _step(self, byte: int) -> Step | None:
+        return Step(self.mode) if byte == NEWLINE else self.mode.step(byte)
+
+
+def after_newline(mode: Mode, byte: int) -> Mode:
+    """The mode after `byte`, a line feed or a carriage return, where the next line is read in `mode`."""
+    return mode if byte == NEWLINE else mode.lexer.get(AfterReturn, mode)
+
+
+class Continuation(Mode):
+    """After a backslash outside strings: only a newline may follow; the line goes on in `mode`."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, lexer: Lexer, mode: Mode) -> None:
+        super().__init__(lexer)
+        self.mode = mode
+
+    def _step(self, byte: int) -> Step | None:
+        return Step(after_newline(self.mode, byte)) if byte in (NEWLINE, RETURN) else None
+
+
+class Comment(Mode):
+    """In a comment; `alone` where nothing but white space stands before it on its line."""
+
+    __slots__ = ("alone", "frames")
+
+    def __init__(self, lexer: Lexer, frames: Frames, alone: bool) -> None:
+        super().__init__(lexer, may_end=not frames)
+        self.frames = frames
+        self.alone = alone
+
+    def _step(self, byte: int) -> Step | None:
+        lexer = self.lexer
+        if byte in (NEWLINE, RETURN):
+            events = () if self.frames or self.alone else (lexer.terminals["NEWLINE"],)
+            return Step(after_newline(lexer.newline(self.frames), byte), events)
+        return character(self, byte)
+
+
+class Utf8(Mode):
+    """Inside a character of several bytes whose identity does not matter; then goes on in `mode`."""
+
+    __slots__ = ("mode", "read_bytes")
+
+    def __init__(self, lexer: Lexer, mode: Mode, read_bytes: bytes) -> None:
+        super().__init__(lexer, mode.future)
+        self.mode = mode
+        self.read_bytes = read_bytes
+
+    def _step(self, byte: int) -> Step | None:
+        data = self.read_bytes + bytes((byte,))
+        if not begins_character(data):
+            return None
+        complete = len(data) == sequence_length(data[0])
+        return Step(self.mode if complete else self.lexer.get(Utf8, self.mode, data))
+
+
+def character(mode: Mode, byte: int) -> Step | None:
+    """The step of any character but NUL that leaves `mode` as it is."""
+    if byte < 0x80:
+        return Step(mode) if byte else None
+    first = bytes((byte,))
+    return Step(mode.lexer.get(Utf8, mode, first)) if begins_character(first) else None
+
+
+class Word(Mode):
+    """In an identifier or keyword.
+
+    `text` is what was read as long as it may become a keyword or a string prefix, else "". `after_number` where it
+    touches a number before it, so that only a few keywords are possible.
+    """
+
+    __slots__ = ("after_number", "frames", "text")
+
+    def __init__(self, lexer: Lexer, frames: Frames, text: str, after_number: bool = False) -> None:
+        terminals = lexer.terminals
+        if after_number:
+            future = terminals.set_of(word for word in AFTER_NUMBER if word.startswith(text))
+        else:
+            future = terminals.word_future(text) if text else 1 << terminals["NAME"]
+        super().__init__(lexer, future, may_end=not frames)
+        self.frames = frames
+        self.text = text
+        self.after_number = after_number
+
+    def _step(self, byte: int) -> Step | None:
+        lexer = self.lexer
+        if byte in _LETTERS or byte in _DIGITS:
+            return self._longer(self.text + chr(byte))
+        if byte >= 0x80:
+            return None if self.after_number else wide_character(lexer, self.frames, False, byte)
+        if byte in b"\"'" and self.text in lexer.prefixes and not self.after_number:
+            from grammars.python_strings import open_string
+
+            return open_string(lexer, self.frames, lexer.prefixes[self.text], byte)
+        if self.after_number and self.text not in AFTER_NUMBER:
+            return None
+        event = lexer.terminals.word_event(self.text) if self.text else lexer.terminals["NAME"]
+        return self._then((event,), lexer.get(Space, self.frames), byte)
+
+    def _longer(self, text: str) -> Step | None:
+        lexer = self.lexer
+        if self.after_number:
+            alive = any(word.startswith(text) for word in AFTER_NUMBER)
+            return Step(lexer.get(Word, self.frames, text, True)) if alive else None
+        only_name = not self.text or lexer.terminals.word_future(text) == 1 << lexer.terminals["NAME"]
+        return Step(lexer.get(Word, self.frames, "" if only_name else text))
+
+
+class WideCharacter(Mode):
+    """Inside a character of several bytes that must fit into an identifier."""
+
+    __slots__ = ("first", "frames", "read_bytes")
+
+    def __init__(self, lexer: Lexer, frames: Frames, first: bool, read_bytes: bytes) -> None:
+        super().__init__(lexer, 1 << lexer.terminals["NAME"])
+        self.frames = frames
+        self.first = first
+        self.read_bytes = read_bytes
+
+    def _step(self, byte: int) -> Step | None:
+        data = self.read_bytes + bytes((byte,))
+        if not begins_character(data):
+            return None
+        if len(data) < sequence_length(data[0]):
+            return Step(self.lexer.get(WideCharacter, self.frames, self.first, data))
+        fits = may_be_in_identifier(data, self.first)
+        return Step(self.lexer.get(Word, self.frames, "")) if fits else None
+
+
+def wide_character(lexer: Lexer, frames: Frames, first: bool, byte: int) -> Step | None:
+    """The step of the first byte of a character beyond ASCII in code."""
+    data = bytes((byte,))
+    return Step(lexer.get(WideCharacter, frames, first, data)) if begins_character(data) else None
+
+
+class Number(Mode):
+    """In a number literal; `state` is one of python_numbers.py."""
+
+    __slots__ = ("frames", "state")
+
+    def __init__(self, lexer: Lexer, frames: Frames, state: str) -> None:
+        super().__init__(lexer, lexer.terminals.set_of(number_future(state)), number_kind(state) is not None)
+        self.frames = frames
+        self.state = state
+
+    def _step(self, byte: int) -> Step | None:
+        lexer, character = self.lexer, chr(byte)
+        following = number_step(self.state, character)
+        if following is not None:
+            return Step(lexer.get(Number, self.frames, following))
+        touching = character if byte in _LETTERS else ""
+        state = self.state
+        if state == "exponent_start" and character == "l":  # 1else: the "e" was no exponent
+            state, touching = "decimal", "el"
+        kind = number_kind(state, character)
+        if kind is None:
+            return None
+        event = lexer.terminals[kind]
+        if not touching:
+            return self._then((event,), lexer.get(Space, self.frames), byte)
+        if not any(word.startswith(touching) for word in AFTER_NUMBER):
+            return None
+        return Step(lexer.get(Word, self.frames, touching, True), (event,))
+
+
+class Operator(Mode):
+    """In an operator that may become longer."""
+
+    __slots__ = ("frames", "text")
+
+    def __init__(self, lexer: Lexer, frames: Frames, text: str) -> None:
+        future = lexer.terminals.set_of(op for op in lexer.operators if op.startswith(text))
+        if text in (".", ".."):
+            future |= lexer.terminals.set_of(("NUMBER", "IMAGINARY", "."))
+        super().__init__(lexer, future, may_end=not frames)
+        self.frames = frames
+        self.text = text
+
+    def _step(self, byte: int) -> Step | None:
+        lexer, longer = self.lexer, self.text + chr(byte)
+        if longer in lexer.operator_beginnings:
+            return operator(lexer, self.frames, longer)
+        if self.text == "!":
+            return None
+        point = lexer.terminals["."]
+        if self.text[0] == "." and byte in _DIGITS:
+            read = (point,) * (len(self.text) - 1)
+            return self._then(read, lexer.get(Number, self.frames, FRACTION_START), byte)
+        events = (point, point) if self.text == ".." else (lexer.terminals[self.text],)
+        return self._then(events, lexer.get(Space, self.frames), byte)
+
+
+def operator(lexer: Lexer, frames: Frames, text: str) -> Step:
+    """The step of an operator's next byte: pending where it may become longer, else complete."""
+    if any(op != text and op.startswith(text) for op in lexer.operators):
+        return Step(lexer.get(Operator, frames, text))
+    if frames and text in _OPENERS | _CLOSERS:
+        frames = (*frames[:-1], frames[-1].nested(1 if text in _OPENERS else -1))
+    return Step(lexer.get(Space, frames), (lexer.terminals[text],))
+
+
+def lexeme(lexer: Lexer, frames: Frames, byte: int) -> Step | None:
+    """The step of a lexeme's first byte in code."""
+    from grammars.python_strings import end_of_expression, open_string
+
+    if byte in _LETTERS:
+        text = chr(byte)
+        only_name = lexer.terminals.word_future(text) == 1 << lexer.terminals["NAME"]
+        return Step(lexer.get(Word, frames, "" if only_name else text))
+    if byte in _DIGITS:
+        return lexer.get(Number, frames, NUMBER_START).step(byte)
+    if byte in b"\"'":
+        return open_string(lexer, frames, "", byte)
+    if byte >= 0x80:
+        return wide_character(lexer, frames, True, byte)
+    text = chr(byte)
+    if frames and frames[-1].fields[-1] == 0 and text in ":!})]":
+        return end_of_expression(lexer, frames, text)
+    return operator(lexer, frames, text) if text in lexer.operator_beginnings else None

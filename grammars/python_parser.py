@@ -1,0 +1,289 @@
+"""Stacks of the Python parser: persistent, shared, and only as far as a text is viable.
+
+Knows terminals, tables and what an expression may be used as. Must not know bytes, indentation columns or token
+ids. A stack is a linked list of immutable nodes, and a node remembers its continuations: pushing the same state
+twice gives the same object, so equal stacks are identical and every answer is computed once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from grammars.lalr import Grammar, Row, build_tables, read_grammar
+
+# What an expression may be used as. A name or attribute is all of these; `(a, *b)` may only be assigned to.
+TARGET = 1  # the left side of "="
+DELETABLE = 2  # after `del`
+SINGLE = 4  # the left side of ":" or "+="
+ELEMENT = 8  # an element of a target: like TARGET, or starred
+_ALL_USES = TARGET | DELETABLE | SINGLE | ELEMENT
+_REQUIRED = {"!target": TARGET, "!single": SINGLE, "!del": DELETABLE}
+
+# Where a piece of code stands.
+IN_FUNCTION = 1
+IN_COROUTINE = 2
+IN_LOOP = 4
+IN_PARENTHESES = 8  # perhaps a generator expression, which may await anywhere
+IN_EXCEPT_STAR = 16
+BELOW_MODULE = 32
+ANYWHERE = IN_FUNCTION | IN_COROUTINE | IN_LOOP | BELOW_MODULE
+"""The context to assume where the surroundings are unknown: it forbids nothing but `import *`."""
+
+
+_ENTERED = {
+    "function": IN_FUNCTION | BELOW_MODULE,
+    "coroutine": IN_FUNCTION | IN_COROUTINE | BELOW_MODULE,
+    "class": BELOW_MODULE,
+}
+_NEEDED = {
+    "return": IN_FUNCTION,
+    "yield": IN_FUNCTION,
+    "break": IN_LOOP,
+    "async": IN_COROUTINE,
+    "await": IN_COROUTINE | IN_PARENTHESES,
+    "async_generator": IN_COROUTINE | IN_PARENTHESES,
+    "nonlocal": BELOW_MODULE,
+}
+_REFUSED = {"return": IN_EXCEPT_STAR, "star_import": BELOW_MODULE}
+
+
+def enter(mark: str, context: int) -> int | None:
+    """The context after a mark of the grammar, or None where the construct may not stand in `context`."""
+    if mark in _ENTERED:
+        return _ENTERED[mark]
+    match mark:
+        case "loop":
+            return context | IN_LOOP
+        case "paren":
+            return context | IN_PARENTHESES
+        case "except_star":
+            return context & ~IN_LOOP | IN_EXCEPT_STAR
+    if mark in _NEEDED and not context & _NEEDED[mark]:
+        return None
+    return None if context & _REFUSED.get(mark, 0) else context
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One production as the parser uses it.
+
+    Attributes:
+        left: the nonterminal.
+        length: how many states it pops.
+        action: "", "pass" or one of the grammar's actions.
+        operands: how far below the top the nonterminals of the right side lie, for actions that look at them.
+    """
+
+    left: int
+    length: int
+    action: str
+    operands: tuple[int, ...]
+
+    def use(self, top_use: int, below: Node | None) -> int | None:
+        """What the reduced expression may be used as, or None where the reduction is forbidden, for a stack whose
+        top carries `top_use` and lies on `below`."""
+        match self.action:
+            case "":
+                return 0
+            case "pass":
+                return top_use
+            case "single":
+                return _ALL_USES
+            case "empty":
+                return TARGET | DELETABLE | ELEMENT
+        uses = _ALL_USES
+        for distance in self.operands:
+            uses &= below.ancestor(distance - 1).use if distance and below else top_use
+        match self.action:
+            case "group":
+                return uses
+            case "starred":
+                return ELEMENT if uses & TARGET else 0
+            case "seq":
+                return (TARGET | ELEMENT if uses & ELEMENT else 0) | uses & DELETABLE
+        return _ALL_USES if uses & _REQUIRED[self.action] else None
+
+
+@dataclass(slots=True)
+class Moves:
+    """What a stack can do whose two top states are known: the reductions of one symbol, which only rename the top
+    state, are done already. An operator after a name costs a dozen of them.
+
+    Attributes:
+        shifts: terminal -> (top state, its use, next state) for every way to shift it.
+        reductions: (top state, its use, production, set of the terminals it may be followed by).
+        shift_set: the keys of `shifts` as a set.
+        guarded: the terminals whose next state carries a mark.
+    """
+
+    shifts: dict[int, tuple[tuple[int, int, int], ...]]
+    reductions: tuple[tuple[int, int, int, int], ...]
+    shift_set: int
+    guarded: tuple[int, ...]
+
+
+class Tables:
+    """The tables of one grammar in the shape that nodes read."""
+
+    def __init__(self, grammar: Grammar, rows: list[Row]) -> None:
+        self.terminals = {grammar.symbols[t]: t for t in range(grammar.terminal_count)}
+        self.names = grammar.symbols[: grammar.terminal_count]
+        self.everything = (1 << grammar.terminal_count) - 1
+        self.rows = rows
+        self.reductions = tuple(
+            Reduction(p.left, len(p.right), self._action(p.action, p.right), self._operands(p.right))
+            for p in grammar.productions
+        )
+        self._moves: dict[tuple[int, int, int], Moves] = {}
+
+    def _action(self, action: str, right: tuple[int, ...]) -> str:
+        return action or ("pass" if len(right) == 1 and right[0] >= len(self.names) else "")
+
+    def _operands(self, right: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(len(right) - 1 - i for i, symbol in enumerate(right) if symbol >= len(self.names))
+
+    def moves(self, below: int, state: int, use: int) -> Moves:
+        """The moves of a stack with `state`, which carries `use`, on top of the state `below` (-1: of nothing)."""
+        found = self._moves.get((below, state, use))
+        if found is None:
+            found = self._moves[below, state, use] = self._find_moves(below, state, use)
+        return found
+
+    def _find_moves(self, below: int, state: int, use: int) -> Moves:
+        shifts: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        reductions: list[tuple[int, int, int, int]] = []
+        todo = [(state, use, self.everything)]
+        while todo:
+            top, top_use, wanted = todo.pop()
+            row = self.rows[top]
+            for terminal, target in row.shifts.items():
+                if wanted >> terminal & 1:
+                    shifts[terminal].append((top, top_use, target))
+            for number, lookahead in row.reductions:
+                narrowed, reduction = lookahead & wanted, self.reductions[number]
+                if narrowed and reduction.length == 1 and below >= 0:
+                    renamed_use = reduction.use(top_use, None)
+                    if renamed_use is not None:
+                        todo.append((self.rows[below].gotos[reduction.left], renamed_use, narrowed))
+                elif narrowed:
+                    reductions.append((top, top_use, number, narrowed))
+        guarded = tuple(t for t, ways in shifts.items() if any(self.rows[target].mark for _, _, target in ways))
+        shift_set = sum(1 << terminal for terminal in shifts)
+        return Moves({t: tuple(ways) for t, ways in shifts.items()}, tuple(reductions), shift_set, guarded)
+
+
+@lru_cache(maxsize=1)
+def python_tables() -> Tables:
+    """The tables of Python 3.13, built on first use."""
+    text = files("grammars").joinpath("python313.gram").read_text(encoding="utf-8")
+    grammar = read_grammar(text)
+    return Tables(grammar, build_tables(grammar))
+
+
+class Node:
+    """The top of a stack: a parser state over `parent`. Make nodes with `Node.root` and `push` only."""
+
+    __slots__ = ("_acceptable", "_children", "_moves", "_shifted", "context", "parent", "state", "tables", "use")
+
+    def __init__(self, tables: Tables, parent: Node | None, state: int, use: int, context: int) -> None:
+        self.tables = tables
+        self.parent = parent
+        self.state = state
+        self.use = use
+        self.context = context
+        self._moves = tables.moves(parent.state if parent else -1, state, use)
+        self._children: dict[int, Node | None] | None = None
+        self._shifted: dict[int, tuple[Node, ...]] | None = None
+        self._acceptable = -1
+
+    @classmethod
+    def root(cls, tables: Tables, context: int = 0) -> Node:
+        """The empty stack, before the first token of a file."""
+        return cls(tables, None, 0, 0, context)
+
+    def ancestor(self, distance: int) -> Node:
+        """The node `distance` below this one."""
+        node = self
+        for _ in range(distance):
+            node = node.parent  # type: ignore[assignment]
+        return node
+
+    def push(self, state: int, use: int) -> Node | None:
+        """The stack with one more state, or None where its mark forbids it here."""
+        key = state << 4 | use
+        if self._children is None:
+            self._children = {}
+        elif key in self._children:
+            return self._children[key]
+        context = enter(self.tables.rows[state].mark, self.context)
+        child = None if context is None else Node(self.tables, self, state, use, context)
+        self._children[key] = child
+        return child
+
+    def _top(self, state: int, use: int) -> Node:
+        """This stack with its top renamed."""
+        if state == self.state and use == self.use:
+            return self
+        renamed = self.parent and self.parent.push(state, use)
+        assert renamed is not None, "only a terminal is marked"
+        return renamed
+
+    def _reduce(self, use: int, production: int) -> Node | None:
+        """The stack after a reduction, where the top carries `use`."""
+        reduction = self.tables.reductions[production]
+        reduced_use = reduction.use(use, self.parent)
+        if reduced_use is None or self.parent is None:
+            return None
+        base = self.parent.ancestor(reduction.length - 1)
+        return base.push(self.tables.rows[base.state].gotos[reduction.left], reduced_use)
+
+    def shift(self, terminal: int) -> tuple[Node, ...]:
+        """Every stack that reading `terminal` leads to; empty where it may not come next."""
+        if self._shifted is None:
+            self._shifted = {}
+        found = self._shifted.get(terminal)
+        if found is None:
+            found = self._shifted[terminal] = self._shift(terminal)
+        return found
+
+    def _shift(self, terminal: int) -> tuple[Node, ...]:
+        found: tuple[Node, ...] = ()
+        for state, use, target in self._moves.shifts.get(terminal, ()):
+            child = self._top(state, use).push(target, 0)
+            if child is not None:
+                found += (child,)
+        for _, use, production, lookahead in self._moves.reductions:
+            if lookahead >> terminal & 1:
+                reduced = self._reduce(use, production)
+                if reduced is not None:
+                    found += reduced.shift(terminal)
+        return found
+
+    @property
+    def acceptable(self) -> int:
+        """The set of terminals that `shift` accepts."""
+        if self._acceptable < 0:
+            self._acceptable = self._accept(self.tables.everything)
+        return self._acceptable
+
+    def _accept(self, wanted: int) -> int:
+        moves = self._moves
+        accepted = moves.shift_set & wanted
+        for terminal in moves.guarded:
+            if accepted >> terminal & 1 and not self._may_shift(terminal):
+                accepted &= ~(1 << terminal)
+        for _, use, production, lookahead in moves.reductions:
+            narrowed = lookahead & wanted
+            if narrowed:
+                reduced = self._reduce(use, production)
+                if reduced is not None:
+                    accepted |= reduced._accept(narrowed)
+        return accepted
+
+    def _may_shift(self, terminal: int) -> bool:
+        """Whether a mark lets `terminal` be shifted without any reduction of several symbols."""
+        rows, ways = self.tables.rows, self._moves.shifts[terminal]
+        return any(enter(rows[target].mark, self.context) is not None for _, _, target in ways)
