@@ -7,8 +7,9 @@ or editors.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from decoding.budget import Budget, FixedBudget
 from decoding.chat import ChatTemplate
@@ -26,6 +27,7 @@ from decoding.models.target import KVCache
 from decoding.prompts import Layout, Prompt
 from decoding.sampling import Sampling, best_tokens
 from decoding.stats import Tally
+from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
 from decoding.trimming import trim
@@ -35,6 +37,7 @@ from grammars.healing import HealingConstraint
 CancelCheck = Callable[[], bool]
 Emit = Callable[[Chunk], None]
 Watch = Callable[[Round], None]
+T = TypeVar("T")
 
 _FIXED_NODES = 7
 """Nodes besides the root: eight rows cost about what one costs on every CPU measured."""
@@ -113,7 +116,7 @@ class Assistant:
         """Prefill what a request at this cursor would need. Raises Cancelled."""
         data = snapshot.text.encode("utf-8", "surrogatepass")
         prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
-        self._prefilled(prompt, Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
+        self._prefilled(Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
 
     def remember(self, uri: str, text: str) -> None:
         """Make an open document or an accepted completion a source of drafts."""
@@ -130,12 +133,31 @@ class Assistant:
         cancelled: CancelCheck,
         emit: Emit,
         watch: Watch | None = None,
+        steering: Steering | None = None,
     ) -> Answer:
         """Continue a text, or answer messages laid out by the model's chat template. Raises BadInput, Cancelled."""
-        laid_out = self._chat_prompt(prompt) if not isinstance(prompt, str) else self.layout.continuation(prompt)
+        return _drained(self.stream(prompt, options, cancelled, watch, steering), emit)
+
+    def stream(
+        self,
+        prompt: str | Sequence[dict[str, str]],
+        options: EngineOptions,
+        cancelled: CancelCheck,
+        watch: Watch | None = None,
+        steering: Steering | None = None,
+    ) -> Generator[Chunk, None, Answer]:
+        """`answer` as a generator of its chunks; the answer is what it returns. Another request may be served
+        between two chunks only where `steering.pause` says so."""
+        steering = steering or Steering()
+        laid_out = (
+            self._chat_prompt(prompt, steering.opening)
+            if not isinstance(prompt, str)
+            else self.layout.continuation(prompt + steering.opening)
+        )
         request = Request(list(laid_out.token_ids), len(laid_out.token_ids), b"")
-        text, count, reason, off_reason = self._run(
-            laid_out, Guide(), sampling_of(options), options, lambda _: None, request, cancelled, emit, watch
+        guide = Guide.enforcing(steering.constraint)
+        text, count, reason, off_reason = yield from self._run(
+            guide, sampling_of(options), options, steering, request, cancelled, watch
         )
         return Answer(
             text=text,
@@ -172,8 +194,8 @@ class Assistant:
         watch: Watch | None,
     ) -> Completion:
         request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
-        raw, count, reason, off_reason = self._run(
-            prompt, guide, sampling, options, rule.reason, request, cancelled, emit, watch
+        raw, count, reason, off_reason = _drained(
+            self._run(guide, sampling, options, Steering(over=rule.reason), request, cancelled, watch), emit
         )
         finished = reason not in ("length", "cancelled")
         trimmed = trim(
@@ -200,27 +222,24 @@ class Assistant:
 
     def _run(
         self,
-        prompt: Prompt,
         guide: Guide,
         sampling: Sampling,
         options: EngineOptions,
-        over: Callable[[str], StopReason | None],
+        steering: Steering,
         request: Request,
         cancelled: CancelCheck,
-        emit: Emit,
         watch: Watch | None,
-    ) -> tuple[str, int, StopReason, str | None]:
+    ) -> Generator[Chunk, None, tuple[str, int, StopReason, str | None]]:
         """Generate until something ends the text: the text, its tokens, why it ended, why the constraint went off.
 
         Whether the text is over is asked after every single token, so that the answer does not depend on how many
         tokens a pass emits.
         """
-        cache = self._prefilled(prompt, request, cancelled)
-        spoken = TextStream(prompt.healed)
+        spoken = TextStream(request.healed)
         tokens: list[int] = []
         ends = self.model.vocabulary.end
         reason: StopReason = "length"
-        for round_ in self._rounds(cache, request, guide, sampling, options):
+        for round_ in self._rounds(request, guide, sampling, options, steering.pause, cancelled):
             request.tally.add(round_)
             if watch is not None:
                 watch(round_)
@@ -232,12 +251,12 @@ class Assistant:
                     break
                 tokens.append(token)
                 new.append(token)
-                said += spoken.add(self.model.vocabulary.decode([token]))
-                verdict = over(spoken.text) or ("length" if len(tokens) >= options.max_tokens else None)
+                said += spoken.add(steering.marks.get(token) or self.model.vocabulary.decode([token]))
+                verdict = steering.over(spoken.text) or ("length" if len(tokens) >= options.max_tokens else None)
                 if verdict is not None:
                     break
             if new:
-                emit(Chunk(text=said, token_ids=tuple(new), alternative=sampling.alternative))
+                yield Chunk(text=said, token_ids=tuple(new), alternative=sampling.alternative)
             if verdict is None and cancelled():
                 verdict = "cancelled"
             if verdict is not None:
@@ -246,23 +265,39 @@ class Assistant:
         return spoken.text, len(tokens), reason, guide.off_reason
 
     def _rounds(
-        self, cache: KVCache, request: Request, guide: Guide, sampling: Sampling, options: EngineOptions
+        self,
+        request: Request,
+        guide: Guide,
+        sampling: Sampling,
+        options: EngineOptions,
+        pause: Callable[[], bool],
+        cancelled: CancelCheck,
     ) -> Iterator[Round]:
-        return generate(
-            self.model.target,
-            cache,
-            request.tokens,
-            self._drafters(options),
-            guide,
-            sampling,
-            self._budget(options),
-            self.model.vocabulary.end,
-        )
+        """The engine's rounds. After a pause in which the caches and drafters served another request they begin
+        again where they were: keys and values that are gone are computed anew, and a sample depends on its position
+        only."""
+        interrupted = True
+        while interrupted:
+            interrupted = False
+            for round_ in generate(
+                self.model.target,
+                self._prefilled(request, cancelled),
+                request.tokens,
+                self._drafters(options),
+                guide,
+                sampling,
+                self._budget(options),
+                self.model.vocabulary.end,
+            ):
+                yield round_
+                if pause():
+                    interrupted = not (round_.verdict.ended or round_.verdict.exhausted)
+                    break
 
-    def _prefilled(self, prompt: Prompt, request: Request, cancelled: CancelCheck) -> KVCache:
-        """A cache that holds everything of the prompt but its last token."""
+    def _prefilled(self, request: Request, cancelled: CancelCheck) -> KVCache:
+        """A cache that holds everything of the request's tokens but the last."""
         started = time.perf_counter()
-        known = prompt.token_ids[:-1]
+        known = request.tokens[:-1]
         room = self.pool.capacity - _MORE_ROWS
         if len(known) >= room:
             raise BadPosition(f"the prompt has {len(known)} tokens, the context holds {room}: raise context_tokens")
@@ -270,8 +305,9 @@ class Assistant:
         if cancelled():
             raise Cancelled("useless before it began")
         self.model.target.prefill(known[reused:], cache, cancelled)
-        request.tally.prompt_tokens = len(prompt.token_ids)
-        request.tally.reused_tokens = reused
+        if not request.tally.steps:
+            request.tally.prompt_tokens = len(request.tokens)
+            request.tally.reused_tokens = reused
         request.tally.prefill_ms += 1e3 * (time.perf_counter() - started)
         return cache
 
@@ -308,7 +344,7 @@ class Assistant:
 
     def _ranked_first_tokens(self, prompt: Prompt, state: Constraint, count: int, cancelled: CancelCheck) -> list[int]:
         request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
-        cache = self._prefilled(prompt, request, cancelled)
+        cache = self._prefilled(request, cancelled)
         scored = self.model.target.forward_tree(prompt.token_ids[-1], DraftTree.empty(), cache)
         return best_tokens(scored.logits[0], state, count)
 
@@ -320,7 +356,7 @@ class Assistant:
     def _budget(self, options: EngineOptions) -> Budget:
         return FixedBudget(0 if options.drafter == "none" else options.tree_nodes or _FIXED_NODES)
 
-    def _chat_prompt(self, messages: Sequence[dict[str, str]]) -> Prompt:
+    def _chat_prompt(self, messages: Sequence[dict[str, str]], opening: str = "") -> Prompt:
         """Messages as token ids; marks in what a user wrote are broken up, so that they stay text."""
         marks = [entry["content"] for entry in self._added_tokens() if len(entry["content"]) > 1]
         harmless = []
@@ -329,7 +365,7 @@ class Assistant:
             for mark in marks:
                 content = content.replace(mark, f"{mark[0]} {mark[1:]}")
             harmless.append({**message, "content": content})
-        ids = self.model.encode_marked(self.chat.render(harmless))
+        ids = self.model.encode_marked(self.chat.render(harmless)) + self.model.encode(opening)
         return Prompt(tuple(ids or [self.layout.fallback]), b"")
 
     def _added_tokens(self) -> list[dict[str, str]]:
@@ -348,3 +384,14 @@ def sampling_of(options: EngineOptions, alternative: int = 0) -> Sampling:
         seed=options.seed,
         alternative=alternative,
     )
+
+
+def _drained(chunks: Generator[Chunk, None, T], emit: Emit) -> T:
+    """Hand every chunk to `emit`; what the generator returns."""
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        emit(chunk)
