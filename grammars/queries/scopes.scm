@@ -1,0 +1,38 @@
+; Which nodes open a scope, bind a name, or make the names of a scope unknowable.
+; The capture name is the kind of event; grammars/scope_facts.py says what each kind does.
+
+; Scopes.
+(function_definition) @function
+(class_definition) @class
+(lambda) @lambda
+(list_comprehension) @comprehension
+(set_comprehension) @comprehension
+(dictionary_comprehension) @comprehension
+(generator_expression) @comprehension
+(type_alias_statement) @type_alias
+
+; Bindings.
+(assignment) @assignment
+(augmented_assignment) @augmented
+(named_expression) @walrus
+(for_statement) @for
+(while_statement) @while
+(as_pattern) @as
+(except_clause) @except
+(import_statement) @import
+(import_from_statement) @import
+(future_import_statement) @future
+(delete_statement) @delete
+(global_statement) @global
+(nonlocal_statement) @nonlocal
+(case_pattern (dotted_name . (identifier) .)) @capture
+(keyword_pattern (identifier) (dotted_name . (identifier) .) @capture)
+(union_pattern (dotted_name . (identifier) .) @capture)
+(splat_pattern (identifier)) @capture
+(as_pattern (case_pattern) (identifier) @capture .)
+
+; Where names may come from nowhere.
+(import_from_statement (wildcard_import)) @hatch.star_import
+((call function: (identifier) @hatch.call)
+  (#any-of? @hatch.call "exec" "globals" "vars" "locals"))
+(try_statement) @try

@@ -1,0 +1,143 @@
+"""The incremental index of one document: its pieces, each with its tree and its facts.
+
+An index is immutable: an edit gives a new index that shares every piece the edit did not touch, so that a snapshot
+of a document can be asked while newer ones are made. It equals the index that `ScopeIndex.of` makes of the same
+text, because facts are a function of a piece's bytes alone. Knows bytes and offsets; must not know names.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from grammars.scope_facts import ParsedPiece, PieceFacts, facts_of, parse
+from grammars.scope_pieces import Piece, cut
+
+# Below this many bytes a fresh parse costs less than finding the difference and editing the old tree (measured:
+# 3 MB/s, so 4 KB take 1.3 ms).
+_REPARSE_FROM = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A piece with its tree and its facts."""
+
+    piece: Piece
+    parsed: ParsedPiece
+    facts: PieceFacts
+
+
+@dataclass(frozen=True)
+class ScopeIndex:
+    """All pieces of a document.
+
+    Attributes:
+        text: the document, UTF-8.
+        entries: its pieces in order; they partition the text.
+        starts: the offset of each piece.
+    """
+
+    text: bytes
+    entries: tuple[Entry, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: bytes) -> ScopeIndex:
+        """The index of a text, from nothing."""
+        starts, entries = [], []
+        for start, piece in cut(text):
+            parsed = parse(piece)
+            starts.append(start)
+            entries.append(Entry(piece, parsed, facts_of(piece, parsed)))
+        return cls(text, tuple(entries), tuple(starts))
+
+    def edited(self, start: int, old_end: int, replacement: bytes) -> ScopeIndex:
+        """The index after the bytes [start, old_end) became `replacement`.
+
+        Raises ValueError where the range is not within the text.
+        """
+        if not 0 <= start <= old_end <= len(self.text):
+            raise ValueError(f"edit [{start}, {old_end}) outside of a text of {len(self.text)} bytes")
+        text = self.text[:start] + replacement + self.text[old_end:]
+        delta = len(replacement) - (old_end - start)
+        touched = self.entry_at(start)
+        # The piece before the touched one may swallow it (`else`, a deeper indentation), so cutting begins there.
+        first = max(0, touched - 1)
+        after = bisect_left(self.starts, old_end)
+        known = {begin + delta: after + i for i, begin in enumerate(self.starts[after:])}
+        starts: list[int] = []
+        pieces: list[Piece] = []
+        rest = len(self.entries)
+        for begin, piece in cut(text, self.starts[first], self.entries[first].piece.stack):
+            met = known.get(begin)
+            if met is not None and self.entries[met].piece.stack == piece.stack and pieces:
+                rest = met
+                break
+            starts.append(begin)
+            pieces.append(piece)
+        entries = self._entries_for(pieces, first, rest, touched)
+        return ScopeIndex(
+            text,
+            self.entries[:first] + entries + self.entries[rest:],
+            self.starts[:first] + tuple(starts) + tuple(begin + delta for begin in self.starts[rest:]),
+        )
+
+    def _entries_for(self, pieces: list[Piece], first: int, rest: int, touched: int) -> tuple[Entry, ...]:
+        """Entries of new pieces, made from the old ones in [first, rest) where those are equal or nearly so."""
+        same = {_key(entry.piece): entry for entry in self.entries[first:rest]}
+        entries = []
+        for piece in pieces:
+            old = same.get(_key(piece))
+            if old is not None:
+                entries.append(old if old.piece == piece else Entry(piece, old.parsed, old.facts))
+                continue
+            previous = self.entries[touched].parsed if len(piece.text) >= _REPARSE_FROM else None
+            parsed = parse(piece, previous)
+            entries.append(Entry(piece, parsed, facts_of(piece, parsed)))
+        return tuple(entries)
+
+    def entry_at(self, offset: int) -> int:
+        """Number of the piece that holds `offset` (the last one for the end of the text)."""
+        return max(0, bisect_right(self.starts, offset) - 1)
+
+    def body_of(self, entry: int) -> range:
+        """Numbers of the entries in the body of the class whose header `entry` is, nested bodies included."""
+        depth = len(self.entries[entry].piece.parents)
+        end = entry + 1
+        while end < len(self.entries) and len(self.entries[end].piece.parents) > depth:
+            end += 1
+        return range(entry + 1, end)
+
+    def headers_of(self, entry: int) -> list[int]:
+        """Numbers of the class headers around a piece, outermost first."""
+        headers: list[int] = []
+        depth = len(self.entries[entry].piece.parents)
+        at = entry
+        while depth:
+            at -= 1
+            piece = self.entries[at].piece
+            if len(piece.parents) < depth:
+                headers.append(at)
+                depth = len(piece.parents)
+        return headers[::-1]
+
+    def members(self, header: int | None) -> Iterator[int]:
+        """Numbers of the entries directly in the body of a class header, or in the module's body."""
+        entries = self.entries
+        if header is None:
+            yield from (i for i, entry in enumerate(entries) if not entry.piece.parents)
+            return
+        depth = len(entries[header].piece.parents) + 1
+        yield from (i for i in self.body_of(header) if len(entries[i].piece.parents) == depth)
+
+    @cached_property
+    def future_annotations(self) -> bool:
+        """Whether the document says `from __future__ import annotations`."""
+        return any(entry.facts.future_annotations for entry in self.entries)
+
+
+def _key(piece: Piece) -> tuple[bytes, int, bool, bool, bool]:
+    """What the facts of a piece are a function of."""
+    return piece.text, piece.column, piece.opens_class, bool(piece.parents), piece.misindented
