@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grammars.python_syntax import PrefixVerdict, check_prefix
+    from grammars.scopes import ScopeView, visible_names
 
-_EXPORTS = {"check_prefix": "grammars.python_syntax", "PrefixVerdict": "grammars.python_syntax"}
+_EXPORTS = {
+    "check_prefix": "grammars.python_syntax",
+    "PrefixVerdict": "grammars.python_syntax",
+    "visible_names": "grammars.scopes",
+    "ScopeView": "grammars.scopes",
+}
 
-__all__ = ["PrefixVerdict", "check_prefix"]
+__all__ = ["PrefixVerdict", "ScopeView", "check_prefix", "visible_names"]
 
 
 def __getattr__(name: str) -> Any:
