@@ -16,7 +16,10 @@ from decoding.chat import ChatTemplate
 from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Drafter
 from decoding.drafters.guarded import GuardedDrafter
-from decoding.drafters.lookup import LookupDrafter
+from decoding.drafters.growing import GrowingDrafter
+from decoding.drafters.lookup import LookupSource
+from decoding.drafters.recycle import RecycleSource
+from decoding.drafters.successors import successors_for
 from decoding.engine import Guide, Round, generate
 from decoding.errors import BadPosition, Cancelled
 from decoding.hole import Hole
@@ -85,7 +88,13 @@ class Assistant:
         )
         capacity = min(options.context_tokens, self.model.target.max_context) + _MORE_ROWS
         self.pool = CachePool(self.model.target, capacity, _CACHED_PROMPTS)
-        self.lookup = LookupDrafter()
+        self.lookup = LookupSource()
+        self.recycle = RecycleSource(successors_for(vocabulary))
+        self.growing = {
+            "auto": GrowingDrafter([self.lookup, self.recycle]),
+            "lookup": GrowingDrafter([self.lookup]),
+            "recycle": GrowingDrafter([self.recycle]),
+        }
         self.chat = ChatTemplate(self.model.folder)
 
     def complete(
@@ -283,7 +292,7 @@ class Assistant:
                 self.model.target,
                 self._prefilled(request, cancelled),
                 request.tokens,
-                self._drafters(options),
+                self.drafters(options),
                 guide,
                 sampling,
                 self._budget(options),
@@ -348,10 +357,12 @@ class Assistant:
         scored = self.model.target.forward_tree(prompt.token_ids[-1], DraftTree.empty(), cache)
         return best_tokens(scored.logits[0], state, count)
 
-    def _drafters(self, options: EngineOptions) -> list[Drafter]:
+    def drafters(self, options: EngineOptions) -> list[Drafter]:
+        """What proposes tokens under these options."""
         if options.drafter == "none":
             return []
-        return [GuardedDrafter(self.lookup, self.model.vocabulary.size)]
+        growing = self.growing.get(options.drafter, self.growing["auto"])
+        return [GuardedDrafter(growing, self.model.vocabulary.size)]
 
     def _budget(self, options: EngineOptions) -> Budget:
         return FixedBudget(0 if options.drafter == "none" else options.tree_nodes or _FIXED_NODES)

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from grammars.constraint import Constraint
 
+OVERSUPPLY = 3
+"""A drafter may return up to this many times the nodes it was asked for: pruning then has something to promote."""
+
 
 @dataclass(frozen=True, slots=True)
 class DraftTree:

@@ -19,9 +19,6 @@ from decoding.sampling import Sampling
 from decoding.verify import Verdict, verify
 from grammars.constraint import Constraint
 
-OVERSUPPLY = 3
-"""Drafters are asked for this many times the nodes that will be verified: pruning then has something to promote."""
-
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -99,7 +96,7 @@ def generate(
     while len(cache.token_ids) + 1 <= cache.capacity:
         started = time.perf_counter()
         room = min(budget.most_nodes(len(tokens)), cache.capacity - len(cache.token_ids) - 1)
-        proposals = [drafter.propose(tokens, guide.prunes, OVERSUPPLY * room) for drafter in drafters] if room else []
+        proposals = [drafter.propose(tokens, guide.prunes, room) for drafter in drafters] if room else []
         proposed = time.perf_counter()
         pruned = prune(merge(proposals), guide.prunes, room, end_token_ids)
         tree = first_nodes(pruned.tree, budget.best_size(pruned.tree, len(tokens)))
@@ -109,7 +106,7 @@ def generate(
         verdict = verify(tree, scored, guide.masks, sampling, tokens, end_token_ids)
         cache.keep(verdict.path[: len(verdict.token_ids)])
         guide.follow(verdict)
-        seen = Observation(tokens[-1], tree, scored, verdict)
+        seen = Observation(tokens[-1], tokens[-2] if len(tokens) > 1 else -1, tree, scored, verdict)
         tokens.extend(verdict.token_ids)
         for drafter in drafters:
             drafter.observe(seen)

@@ -22,12 +22,14 @@ class Observation:
 
     Attributes:
         root: the token of row 0.
+        before: the token before it, -1 where there is none.
         tree: what the target saw.
         scored: its logits (only valid until the next pass).
         verdict: which rows stayed and which tokens were emitted.
     """
 
     root: int
+    before: int
     tree: DraftTree
     scored: TreeLogits
     verdict: Verdict
@@ -44,8 +46,9 @@ class Drafter(Protocol):
         """A new request starts with these prompt tokens (what was learned from earlier requests may stay)."""
 
     def propose(self, tokens: Sequence[int], state: Constraint | None, budget: int) -> DraftTree:
-        """At most `budget` nodes that may follow `tokens` (the last of them is the root), with honest joint
-        probabilities. `state` may be used to rank; pruning is done by the engine."""
+        """The `budget` nodes that are most worth verifying after `tokens` (the last of them is the root), with
+        honest joint probabilities, and at most OVERSUPPLY * budget in all: what is too many takes the place of nodes
+        that the constraint cuts. `state` may be used to rank; pruning is done by the engine."""
 
     def observe(self, seen: Observation) -> None:
         """Learn from the pass that just ended."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from decoding.draft_tree import DraftTree
+from decoding.draft_tree import OVERSUPPLY, DraftTree
 from decoding.drafters.drafter import Drafter, Observation
 from grammars.constraint import Constraint
 
@@ -81,7 +81,7 @@ class GuardedDrafter:
         if not isinstance(tree, DraftTree):
             return False
         n = len(tree)
-        if n > max(budget, 0) * 2 or len(tree.parents) != n or len(tree.log_probs) != n:
+        if n > max(budget, 0) * OVERSUPPLY or len(tree.parents) != n or len(tree.log_probs) != n:
             return False
         if n == 0:
             return True

@@ -1,220 +1,216 @@
-"""The lookup drafter: what followed the same tokens before.
+"""The lookup source: what followed the same tokens before.
 
 Knows token sequences: the prompt, what was generated, other open documents, accepted completions. No model.
-Prompt lookup (Saxena 2023) and suffix decoding (arXiv 2411.04975) as a tree: all earlier places whose context ends
-like the current one vote for what comes next, longer matches weigh more, and the branches of one tree are the
-ways in which those places went on.
+Prompt lookup (Saxena 2023) and suffix decoding (arXiv 2411.04975) as probabilities: the places whose text before ends
+like the current one go first where that agreement is longest, and shorter agreements share what is left.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Observation
-from grammars.constraint import Constraint
 
-_LONGEST = 24
-"""Context tokens compared; longer matches say nothing more (acceptance is flat from about 16 on)."""
-_PLACES = 32
-"""Most recent places looked at per request of a proposal; bounds the time on repetitive files."""
-_LEAST_PROBABILITY = 2e-3
-_PRIOR_HITS = (0.15, 0.25, 0.45, 0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92)
-"""Chance that a match of length 0, 1, 2 … goes on as before, until this user's own text has been watched."""
-_PRIOR_WEIGHT = 12.0
+_LONGEST = 16
+"""Tokens of agreement that are counted; longer ones say nothing more."""
+_PLACES = 24
+"""Latest places looked at in one text; bounds the time on repetitive files."""
+_MOST_PLACES = 32
+"""Places followed in all texts together, longest agreement first."""
+_AFTER_SURPRISE = 8
+"""Places looked at where no followed place goes on with the token."""
 
 
-@dataclass(slots=True)
 class SuffixIndex:
-    """Token sequences and, for every pair and single token, the places that follow it.
+    """One text and, for every token and pair of tokens, the places that follow it. Cut and continued in O(1) a token,
+    so that a text that grows by a keystroke is not read again."""
 
-    Places are positions in `tokens`; sequences are kept apart by -1. Appending is O(1) a token.
-    """
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._after_one: dict[int, list[int]] = {}
+        self._after_two: dict[tuple[int, int], list[int]] = {}
 
-    tokens: list[int] = field(default_factory=list)
-    after_one: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    after_two: defaultdict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    def append(self, token: int) -> None:
-        """Continue the current sequence."""
-        here = len(self.tokens)
-        self.tokens.append(token)
-        if token < 0:
-            return
-        self.after_one[token].append(here + 1)
-        if here and self.tokens[here - 1] >= 0:
-            self.after_two[self.tokens[here - 1], token].append(here + 1)
+    def become(self, tokens: Sequence[int]) -> None:
+        """Hold exactly these tokens: what is shared with the tokens held now stays as it is."""
+        shared = 0
+        for mine, theirs in zip(self.tokens, tokens, strict=False):
+            if mine != theirs:
+                break
+            shared += 1
+        self._cut(shared)
+        self.extend(tokens[shared:])
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Continue the current sequence with several tokens."""
-        for token in tokens:
-            self.append(token)
+        """Append tokens."""
+        mine, after_one, after_two = self.tokens, self._after_one, self._after_two
+        before = mine[-1] if mine else -1
+        for place, token in enumerate(tokens, len(mine) + 1):
+            after_one.setdefault(token, []).append(place)
+            after_two.setdefault((before, token), []).append(place)
+            before = token
+        mine.extend(tokens)
 
-    def start_sequence(self) -> None:
-        """What follows is another text."""
-        if self.tokens and self.tokens[-1] >= 0:
-            self.append(-1)
+    def places_after(self, before: int, token: int, most: int) -> list[int]:
+        """The latest places that follow the pair, or, where there is none, the token alone; the latest last."""
+        places = self._after_two.get((before, token)) or self._after_one.get(token)
+        return places[-most:] if places else []
 
-    def matches(self, context: Sequence[int]) -> list[tuple[int, int]]:
-        """(place, match length) of the latest places whose text before ends like `context`; pairs first."""
-        if not context:
-            return []
-        places: list[int] = []
-        if len(context) > 1:
-            places = self.after_two.get((context[-2], context[-1]), [])[-_PLACES:]
-        if not places:
-            places = self.after_one.get(context[-1], [])[-_PLACES:]
-        limit = len(self.tokens)
-        return [(place, self._match_length(place, context)) for place in reversed(places) if place < limit]
-
-    def _match_length(self, place: int, context: Sequence[int]) -> int:
-        length = 0
+    def agreement(self, place: int, context: Sequence[int]) -> int:
+        """How many tokens before `place` are the last ones of `context`."""
         tokens = self.tokens
-        for back in range(1, min(_LONGEST, place, len(context)) + 1):
+        most = min(_LONGEST, place, len(context))
+        for back in range(1, most + 1):
             if tokens[place - back] != context[-back]:
-                break
-            length = back
-        return length
+                return back - 1
+        return most
+
+    def _cut(self, length: int) -> None:
+        for place in range(len(self.tokens), length, -1):
+            token = self.tokens[place - 1]
+            before = self.tokens[place - 2] if place > 1 else -1
+            self._after_one[token].pop()
+            self._after_two[before, token].pop()
+        del self.tokens[length:]
+
+
+_PRIOR_ONE_PLACE = (0.1, 0.2, 0.4, 0.55, 0.65, 0.72, 0.78, 0.8, 0.82, 0.85, 0.88, 0.9, 0.9, 0.92, 0.92, 0.93, 0.94)
+_PRIOR_AGREED = (0.1, 0.3, 0.6, 0.7, 0.78, 0.82, 0.85, 0.88, 0.9, 0.92, 0.93, 0.94, 0.94, 0.95, 0.95, 0.95, 0.96)
+_PRIOR_DIVIDED = (0.1, 0.3, 0.5, 0.6, 0.65, 0.7, 0.72, 0.75, 0.77, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.85)
+_PRIOR = _PRIOR_ONE_PLACE + _PRIOR_AGREED + _PRIOR_DIVIDED
+_WEIGHTS = (12.0,) * len(_PRIOR)
+_KINDS = _LONGEST + 1
 
 
 @dataclass(slots=True)
-class _HitRates:
-    """How often a match of a length went on as before: a beta prior, updated by every verified node."""
+class _Rates:
+    """How often the followed places named the right token, by length of agreement and by whether they were of one
+    mind: beta distributions with a prior that was measured on real files."""
 
-    hits: list[float] = field(default_factory=lambda: [_PRIOR_WEIGHT * p for p in _PRIOR_HITS])
-    trials: list[float] = field(default_factory=lambda: [_PRIOR_WEIGHT] * len(_PRIOR_HITS))
+    hits: list[float] = field(default_factory=lambda: [w * p for w, p in zip(_WEIGHTS, _PRIOR, strict=True)])
+    trials: list[float] = field(default_factory=lambda: list(_WEIGHTS))
 
-    def bucket(self, length: int) -> int:
-        return min(length, len(self.hits) - 1) if length < 10 else len(self.hits) - 1
-
-    def probability(self, length: int) -> float:
-        bucket = self.bucket(length)
+    def probability(self, bucket: int) -> float:
         return min(self.hits[bucket] / self.trials[bucket], 0.98)
 
-    def update(self, length: int, hit: bool) -> None:
-        bucket = self.bucket(length)
-        # Exponential forgetting over about 200 trials, so that a change of file shows.
-        decay = 0.995
-        self.hits[bucket] = decay * self.hits[bucket] + hit
-        self.trials[bucket] = decay * self.trials[bucket] + 1.0
+    def update(self, bucket: int, hit: bool) -> None:
+        # Forgets over about 200 trials, so that a change of file shows.
+        self.hits[bucket] = 0.995 * self.hits[bucket] + hit
+        self.trials[bucket] = 0.995 * self.trials[bucket] + 1.0
 
 
-class LookupDrafter:
-    """Drafts from earlier text. State that lasts: a bounded corpus of other texts and the measured hit rates."""
+def _bucket(length: int, votes: dict[int, int]) -> int:
+    kind = 2 if len(votes) > 1 else 1 if next(iter(votes.values())) > 1 else 0
+    return kind * _KINDS + length
+
+
+Match = tuple[SuffixIndex, int, int]
+"""A text, the place in it that would come next, and the tokens before it that agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The place of a node: its last token and the places in known texts that are followed."""
+
+    last: int
+    places: tuple[Match, ...]
+
+
+class LookupSource:
+    """Successors from earlier text. State that lasts: a bounded set of other texts and the measured hit rates."""
 
     name = "lookup"
 
     def __init__(self, corpus_tokens: int = 200_000) -> None:
         """`corpus_tokens` bounds what is remembered of other documents and accepted completions."""
         self._corpus_tokens = corpus_tokens
-        self._documents: dict[str, tuple[int, ...]] = {}
-        self._corpus: SuffixIndex | None = None
+        self._documents: dict[str, SuffixIndex] = {}
         self._live = SuffixIndex()
-        self._seen = 0
-        self._rates = _HitRates()
-        self._proposed: dict[tuple[int, ...], int] = {}
+        self._rates = _Rates()
+        self._root = Matches(-1, ())
 
     def remember(self, key: str, tokens: Sequence[int]) -> None:
         """Make a text (an open document, an accepted completion) a source; the oldest texts leave first."""
-        text = tuple(tokens)
-        if self._documents.get(key) == text:
-            return
-        self._documents.pop(key, None)
-        self._documents[key] = text
-        total = sum(len(document) for document in self._documents.values())
+        index = self._documents.pop(key, None) or SuffixIndex()
+        index.become(tokens[-self._corpus_tokens :])
+        self._documents[key] = index
+        total = sum(len(document.tokens) for document in self._documents.values())
         while total > self._corpus_tokens and len(self._documents) > 1:
-            total -= len(self._documents.pop(next(iter(self._documents))))
-        self._corpus = None
+            total -= len(self._documents.pop(next(iter(self._documents))).tokens)
 
     def forget(self, key: str) -> None:
         """Drop a text."""
-        if self._documents.pop(key, None) is not None:
-            self._corpus = None
+        self._documents.pop(key, None)
 
     def begin(self, tokens: Sequence[int]) -> None:
-        """See `Drafter.begin`."""
-        self._live = SuffixIndex()
-        self._live.extend(tokens)
-        self._seen = len(tokens)
-        if self._corpus is None and self._documents:
-            self._corpus = SuffixIndex()
-            for document in self._documents.values():
-                self._corpus.extend(document[-self._corpus_tokens :])
-                self._corpus.start_sequence()
+        """See `Source.begin`: a prompt that shares its beginning with the last one is not read again."""
+        self._live.become(tokens)
 
-    def propose(self, tokens: Sequence[int], state: Constraint | None, budget: int) -> DraftTree:
-        """See `Drafter.propose`: the places that match vote, best joint probability first."""
-        self._catch_up(tokens)
+    def root(self, tokens: Sequence[int]) -> Matches:
+        """See `Source.root`."""
+        self._live.extend(tokens[len(self._live.tokens) :])
         context = tokens[-_LONGEST:]
-        places = [(self._live, place, length) for place, length in self._live.matches(context)]
-        if self._corpus is not None:
-            places += [(self._corpus, place, length) for place, length in self._corpus.matches(context)]
-        self._proposed = {}
-        token_ids: list[int] = []
-        parents: list[int] = []
-        log_probs: list[float] = []
-        counter = itertools.count()
-        # Heap of (-joint log probability, tie, parent node, token, path, places that go on this way).
-        frontier: list[tuple[float, int, int, int, tuple[int, ...], list[tuple[SuffixIndex, int, int]]]] = []
-        self._branch(frontier, counter, -1, 0.0, (), places)
-        while frontier and len(token_ids) < budget:
-            cost, _, parent, token, path, going_on = heapq.heappop(frontier)
-            node = len(token_ids)
-            token_ids.append(token)
-            parents.append(parent)
-            log_probs.append(-cost)
-            path = (*path, token)
-            self._proposed[path] = max(length for _, _, length in going_on) - 1
-            self._branch(frontier, counter, node, -cost, path, going_on)
-        return DraftTree.from_lists(token_ids, parents, log_probs, [self.name] * len(token_ids))
+        last, before = context[-1], context[-2] if len(context) > 1 else -1
+        found: list[Match] = []
+        for index in (self._live, *self._documents.values()):
+            found += [
+                (index, place, index.agreement(place, context))
+                for place in index.places_after(before, last, _PLACES)
+                if place < len(index.tokens)
+            ]
+        if len(found) > _MOST_PLACES:
+            found = sorted(found, key=_agreement, reverse=True)[:_MOST_PLACES]
+        self._root = Matches(last, tuple(found))
+        return self._root
+
+    def after(self, place: Matches, token: int) -> Matches:
+        """See `Source.after`. Where no followed place goes on with `token`, the latest places of the pair do."""
+        going_on = [
+            (index, at + 1, min(agreed + 1, _LONGEST))
+            for index, at, agreed in place.places
+            if at + 1 < len(index.tokens) and index.tokens[at] == token
+        ]
+        if not going_on:
+            for index in (self._live, *self._documents.values()):
+                going_on += [
+                    (index, at, 2 if index.tokens[at - 2] == place.last else 1)
+                    for at in index.places_after(place.last, token, _AFTER_SURPRISE)
+                    if 1 < at < len(index.tokens)
+                ]
+        return Matches(token, tuple(going_on[:_MOST_PLACES]))
+
+    def successors(self, place: Matches) -> list[tuple[int, float]]:
+        """See `Source.successors`: the longest agreement first; what it leaves goes to the shorter ones."""
+        left = 1.0
+        found: dict[int, float] = {}
+        for length, votes in _by_agreement(place.places):
+            rate = self._rates.probability(_bucket(length, votes))
+            share = left * rate / sum(votes.values())
+            for token, count in votes.items():
+                found[token] = found.get(token, 0.0) + share * count
+            left *= 1.0 - rate
+        return list(found.items())
 
     def observe(self, seen: Observation) -> None:
-        """See `Drafter.observe`: count, per match length, which proposals the target confirmed."""
-        emitted = seen.verdict.token_ids
-        for path, length in self._proposed.items():
-            depth = len(path)
-            if depth <= len(emitted) and path[:-1] == emitted[: depth - 1]:
-                best = max(
-                    other_length
-                    for other, other_length in self._proposed.items()
-                    if len(other) == depth and other[:-1] == path[:-1]
-                )
-                if length == best:
-                    self._rates.update(length, path[-1] == emitted[depth - 1])
+        """See `Source.observe`: whether the longest agreement was right, at every node of the accepted path."""
+        place = self._root
+        for token in seen.verdict.token_ids:
+            if not place.places:
+                return
+            length, votes = _by_agreement(place.places)[0]
+            self._rates.update(_bucket(length, votes), token in votes)
+            place = self.after(place, token)
 
-    def _catch_up(self, tokens: Sequence[int]) -> None:
-        for token in itertools.islice(tokens, self._seen, None):
-            self._live.append(token)
-        self._seen = len(tokens)
 
-    def _branch(
-        self,
-        frontier: list[tuple[float, int, int, int, tuple[int, ...], list[tuple[SuffixIndex, int, int]]]],
-        counter: itertools.count[int],
-        parent: int,
-        log_prob: float,
-        path: tuple[int, ...],
-        places: list[tuple[SuffixIndex, int, int]],
-    ) -> None:
-        """Group `places` by the token that follows and push one branch per token."""
-        groups: dict[int, list[tuple[SuffixIndex, int, int]]] = {}
-        for index, place, length in places:
-            token = index.tokens[place] if place < len(index.tokens) else -1
-            if token >= 0:
-                groups.setdefault(token, []).append((index, place + 1, min(length + 1, _LONGEST)))
-        if not groups:
-            return
-        # A place with a match one token longer counts twice: frequencies decide only among equals.
-        weights = {t: sum(2.0 ** min(length, 12) for _, _, length in group) for t, group in groups.items()}
-        total = sum(weights.values())
-        longest = max(length for group in groups.values() for _, _, length in group) - 1
-        chance = self._rates.probability(longest)
-        for token, group in groups.items():
-            probability = chance * weights[token] / total
-            if probability > 0 and (joint := log_prob + math.log(probability)) > math.log(_LEAST_PROBABILITY):
-                heapq.heappush(frontier, (-joint, next(counter), parent, token, path, group))
+def _agreement(match: Match) -> int:
+    return match[2]
+
+
+def _by_agreement(places: Sequence[Match]) -> list[tuple[int, dict[int, int]]]:
+    """(length of agreement, next token -> number of places), longest first."""
+    groups: dict[int, dict[int, int]] = {}
+    for index, place, length in places:
+        votes = groups.setdefault(length, {})
+        token = index.tokens[place]
+        votes[token] = votes.get(token, 0) + 1
+    return sorted(groups.items(), reverse=True)

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from decoding.budget import FixedBudget
 from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Drafter
+from decoding.drafters.growing import GrowingDrafter
 from decoding.drafters.guarded import GuardedDrafter
-from decoding.drafters.lookup import LookupDrafter
+from decoding.drafters.lookup import LookupSource
+from decoding.drafters.recycle import RecycleSource
 from decoding.engine import Guide, Round, generate
 from decoding.sampling import Sampling
 from grammars.constraint import Constraint
@@ -29,6 +31,14 @@ from tests.decoding.fakes import (
 
 ENDS = frozenset({END})
 GREEDY = Sampling()
+
+
+def lookup() -> Drafter:
+    return GrowingDrafter([LookupSource()])
+
+
+def mixture() -> Drafter:
+    return GrowingDrafter([LookupSource(), RecycleSource()])
 
 
 def run(
@@ -103,8 +113,9 @@ def test_any_draft_gives_the_tokens_of_plain_decoding(prompt, drafts, sampling, 
     state = kind(prompt[-1]) if kind else None
     plain, rounds = run(prompt, [], sampling=sampling, state=state, seed=seed)
     assert all(len(round_.token_ids) <= 1 for round_ in rounds)
-    mixed: list[Drafter] = [ScriptedDrafter(drafts), LookupDrafter(), OracleDrafter(plain, len(prompt), 5, siblings=2)]
-    for drafters in ([mixed[0]], [mixed[1]], mixed):
+    oracle = OracleDrafter(plain, len(prompt), 5, siblings=2)
+    mixed: list[Drafter] = [ScriptedDrafter(drafts), mixture(), oracle]
+    for drafters in ([mixed[0]], [lookup()], [GrowingDrafter([RecycleSource()])], mixed):
         drafted, _ = run(prompt, drafters, sampling=sampling, state=state, nodes=nodes, seed=seed)
         assert drafted == plain
 
@@ -122,7 +133,7 @@ def test_draft_mode_gives_the_unconstrained_text(prompt, drafts, sampling) -> No
 @given(prompts, samplings, constraints)
 def test_enforced_text_obeys(prompt, sampling, kind) -> None:
     state = ParityConstraint(prompt[-1])
-    text, _ = run(prompt, [LookupDrafter()], sampling=sampling, state=state)
+    text, _ = run(prompt, [lookup()], sampling=sampling, state=state)
     for token in text:
         assert state.permits(token)
         if token == END:
@@ -171,7 +182,7 @@ def test_a_constraint_that_allows_nothing_stops_the_text() -> None:
 def test_a_faulty_drafter_changes_nothing(how: str) -> None:
     prompt = [3, 1, 4, 1, 5]
     plain, _ = run(prompt, [])
-    drafted, _ = run(prompt, [GuardedDrafter(RaisingDrafter(how), VOCAB), LookupDrafter()])
+    drafted, _ = run(prompt, [GuardedDrafter(RaisingDrafter(how), VOCAB), lookup()])
     assert drafted == plain
 
 
@@ -199,7 +210,7 @@ def test_generation_stops_when_the_cache_is_full() -> None:
     tokens = [1, 2, 3, 4]
     list(
         itertools.islice(
-            generate(model, cache, tokens, [LookupDrafter()], Guide(), Sampling(), FixedBudget(16), frozenset()), 100
+            generate(model, cache, tokens, [lookup()], Guide(), Sampling(), FixedBudget(16), frozenset()), 100
         )
     )
     assert len(cache.token_ids) == 20

@@ -1,0 +1,1 @@
+"""The benchmark: workloads, contenders, a fair runner and its report."""

@@ -1,0 +1,133 @@
+"""GrowingDrafter: one tree grown along the best paths of several sources.
+
+Knows the Source protocol. At every node the sources are asked in the order of their trust: each one shares out what
+those before it left open. So one source goes on where another ends, and a token that several name counts once, with the
+sum of what they give it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from decoding.draft_tree import OVERSUPPLY, DraftTree
+from decoding.drafters.calibration import Calibration
+from decoding.drafters.drafter import Observation
+from decoding.drafters.source import Source
+from grammars.constraint import Constraint
+
+_LEAST = math.log(2e-3)
+"""Log probability below which no machine's budget ever verified a node."""
+
+Claim = tuple[int, float, str]
+"""A token, its probability after its parent as the sources claim it (not corrected), and their names."""
+
+
+@dataclass(slots=True)
+class _Growth:
+    """One tree on its way: what was claimed below every expanded node, for the calibration later."""
+
+    claims: dict[int, list[Claim]] = field(default_factory=dict)
+    nodes: dict[tuple[int, int], int] = field(default_factory=dict)
+    token_ids: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+    def add(self, token: int, parent: int, log_prob: float, sources: str) -> int:
+        node = len(self.token_ids)
+        self.nodes[parent, token] = node
+        self.token_ids.append(token)
+        self.parents.append(parent)
+        self.log_probs.append(log_prob)
+        self.sources.append(sources)
+        return node
+
+
+class GrowingDrafter:
+    """A drafter made of sources, the most trusted one first."""
+
+    def __init__(self, sources: Sequence[Source[Any]]) -> None:
+        """At least one source."""
+        self._sources = tuple(sources)
+        self._calibration = Calibration()
+        self._last = _Growth()
+        self._names = [
+            "+".join(source.name for bit, source in enumerate(self._sources) if mask >> bit & 1)
+            for mask in range(1 << len(self._sources))
+        ]
+
+    @property
+    def name(self) -> str:
+        """The names of all sources."""
+        return self._names[-1]
+
+    def begin(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.begin`."""
+        for source in self._sources:
+            source.begin(tokens)
+
+    def propose(self, tokens: Sequence[int], state: Constraint | None, budget: int) -> DraftTree:
+        """See `Drafter.propose`: `budget` nodes, grown best first, then the best leaves that were left, in case the
+        constraint cuts some of the nodes. The order is from the most probable node to the least."""
+        growth = self._last = _Growth()
+        # Heap of (-joint log probability, tie, token, parent, names of sources, places of the parent).
+        frontier: list[tuple[float, int, int, int, str, tuple[Any, ...]]] = []
+        tie = itertools.count()
+        self._expand(growth, frontier, tie, -1, 0.0, tuple(source.root(tokens) for source in self._sources))
+        while frontier and len(growth.token_ids) < budget:
+            cost, _, token, parent, names, above = heapq.heappop(frontier)
+            node = growth.add(token, parent, -cost, names)
+            places = tuple(source.after(place, token) for source, place in zip(self._sources, above, strict=True))
+            self._expand(growth, frontier, tie, node, -cost, places)
+        for cost, _, token, parent, names, _ in heapq.nsmallest((OVERSUPPLY - 1) * budget, frontier):
+            growth.add(token, parent, -cost, names)
+        return DraftTree.from_lists(growth.token_ids, growth.parents, growth.log_probs, growth.sources)
+
+    def observe(self, seen: Observation) -> None:
+        """See `Drafter.observe`. Every claim below a node of the accepted path was decided, verified or not."""
+        growth, node = self._last, -1
+        for token in seen.verdict.token_ids:
+            for claimed_token, claimed, names in growth.claims.get(node, ()):
+                self._calibration.observe(names, claimed, claimed_token == token)
+            if (child := growth.nodes.get((node, token))) is None:
+                break
+            node = child
+        for source in self._sources:
+            source.observe(seen)
+
+    def _expand(
+        self,
+        growth: _Growth,
+        frontier: list[tuple[float, int, int, int, str, tuple[Any, ...]]],
+        tie: itertools.count[int],
+        node: int,
+        log_prob: float,
+        places: tuple[Any, ...],
+    ) -> None:
+        """Push the successors of one node."""
+        claims = growth.claims[node] = self._claims(places)
+        for token, claimed, names in claims:
+            joint = log_prob + math.log(self._calibration.corrected(names, claimed))
+            if joint > _LEAST:
+                heapq.heappush(frontier, (-joint, next(tie), token, node, names, places))
+
+    def _claims(self, places: tuple[Any, ...]) -> list[Claim]:
+        """What all sources together say comes next."""
+        left = 1.0
+        claimed: dict[int, float] = {}
+        masks: dict[int, int] = {}
+        for bit, (source, place) in enumerate(zip(self._sources, places, strict=True)):
+            given = 0.0
+            for token, probability in source.successors(place):
+                claimed[token] = claimed.get(token, 0.0) + left * probability
+                masks[token] = masks.get(token, 0) | 1 << bit
+                given += probability
+            left *= max(1.0 - given, 0.02)
+        return [
+            (token, probability, self._names[masks[token]]) for token, probability in claimed.items() if probability > 0
+        ]

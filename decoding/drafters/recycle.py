@@ -1,0 +1,113 @@
+"""The recycle source: what the target itself ranked highest the last time it was here.
+
+Knows token ids and the top-k of every verified row. No model, no training: Token Recycling (arXiv 2408.08696), with
+probabilities, and with a second table for the last two tokens, which knows better where it knows anything. Both start
+from a small public table (`successors.py`) and learn from every pass; what they learn stays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoding.drafters.drafter import Observation
+from decoding.drafters.successors import Successors
+
+_SLOTS = 1 << 16
+"""Rows of each table: with 8 successors of 6 bytes, 3 MB. An older context in the same slot is forgotten."""
+_WIDTH = 8
+_LEAST = 0.004
+"""Successors below this joint with nothing are not worth the time to look at."""
+_PAIR_HASH = 0x9E3779B1
+
+
+class _Table:
+    """Successors by context: int64 key -> int32[8] ids and float16[8] probabilities, in a fixed number of slots."""
+
+    def __init__(self) -> None:
+        self.keys: NDArray[np.int64] = np.full(_SLOTS, -1, dtype=np.int64)
+        self.ids: NDArray[np.int32] = np.zeros((_SLOTS, _WIDTH), dtype=np.int32)
+        self.probabilities: NDArray[np.float16] = np.zeros((_SLOTS, _WIDTH), dtype=np.float16)
+
+    def find(self, key: int) -> list[tuple[int, float]]:
+        """(token, probability), most probable first; empty for a context never seen."""
+        slot = _slot(key)
+        if self.keys[slot] != key:
+            return []
+        return list(zip(self.ids[slot].tolist(), self.probabilities[slot].tolist(), strict=True))
+
+    def store(self, keys: NDArray[np.int64], ids: NDArray[np.int32], probabilities: NDArray[np.float16]) -> None:
+        """Remember ids [n, <= 8] and probabilities of n contexts; a context that occurs twice keeps the last."""
+        slots = _slots(keys)
+        width = ids.shape[1]
+        self.keys[slots] = keys
+        self.ids[slots, :width] = ids
+        self.probabilities[slots, :width] = probabilities
+        self.probabilities[slots, width:] = 0.0
+
+
+def _slot(key: int) -> int:
+    """Of a pair key; no product leaves 63 bits, so that numpy (`_slots`) finds the same."""
+    return (((key >> 32) * _PAIR_HASH >> 13) + (key & 0xFFFFFFFF)) & (_SLOTS - 1)
+
+
+def _slots(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    slots: NDArray[np.int64] = (((keys >> 32) * _PAIR_HASH >> 13) + (keys & 0xFFFFFFFF)) & (_SLOTS - 1)
+    return slots
+
+
+Context = tuple[int, int]
+
+
+class RecycleSource:
+    """Successors of the last one or two tokens, as the target last ranked them."""
+
+    name = "recycle"
+
+    def __init__(self, start: Successors | None = None) -> None:
+        """`start` is a public table of the same tokenizer, or None to begin with nothing."""
+        self._after_one, self._after_two = _Table(), _Table()
+        if start is not None:
+            self._after_one.store(start.tokens, start.ids, start.probabilities)
+            self._after_two.store(_pair_keys(*start.pairs), start.pair_ids, start.pair_probabilities)
+
+    def begin(self, tokens: Sequence[int]) -> None:
+        """See `Source.begin`: nothing is forgotten between requests."""
+
+    def root(self, tokens: Sequence[int]) -> Context:
+        """See `Source.root`."""
+        return (tokens[-2] if len(tokens) > 1 else -1, tokens[-1])
+
+    def after(self, place: Context, token: int) -> Context:
+        """See `Source.after`."""
+        return (place[1], token)
+
+    def successors(self, place: Context) -> list[tuple[int, float]]:
+        """See `Source.successors`: of the pair where it is known, else of the single token."""
+        found = self._after_two.find(_pair_key(*place)) or self._after_one.find(place[1])
+        return [entry for entry in found if entry[1] > _LEAST]
+
+    def observe(self, seen: Observation) -> None:
+        """See `Source.observe`: every row that the target scored says what follows its token, rejected or not."""
+        logits = seen.scored.top_logits.numpy()[:, :_WIDTH]
+        sound = np.isfinite(logits).all(axis=1)
+        if not sound.any():
+            return
+        weights = np.exp(logits[sound] - logits[sound, :1])
+        # The k best hold nearly all of the mass in code; the calibration learns by how much this is too sure.
+        probabilities = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
+        ids = seen.scored.top_ids.numpy()[sound, :_WIDTH]
+        rows = np.concatenate(([seen.root], seen.tree.token_ids)).astype(np.int64)
+        above = np.concatenate(([seen.before], rows[seen.tree.parents + 1]))
+        self._after_one.store(rows[sound], ids, probabilities)
+        self._after_two.store(_pair_keys(above[sound], rows[sound]), ids, probabilities)
+
+
+def _pair_key(first: int, second: int) -> int:
+    return (first + 2 << 32) | second
+
+
+def _pair_keys(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (first.astype(np.int64) + 2 << 32) | second.astype(np.int64)
