@@ -26,7 +26,7 @@ def events(log: Path, name: str) -> list[dict[str, Any]]:
     return [event for line in lines if (event := json.loads(line))["event"] == name]
 
 
-def until(probe: Callable[[], T], what: str, seconds: float = 20.0) -> T:
+def until(probe: Callable[[], T], what: str, seconds: float = 15.0) -> T:
     """Asks `probe` until it says something true, and returns that; the limit is generous because machines are busy."""
     end = time.monotonic() + seconds
     while not (seen := probe()):

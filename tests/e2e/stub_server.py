@@ -21,14 +21,14 @@ from pygls.lsp.server import LanguageServer
 ANSWERS = ("explain", "fix", "docstring", "tests", "edit", "reason")
 CLOSERS = ")]}\"':"
 
-# What the text before the cursor in its line must end with -> the alternatives that are offered.
+# What the line must hold before the cursor -> the alternatives; what has been typed of one already is left out.
 SUGGESTIONS: dict[str, tuple[str, ...]] = {
     "def add(": ("a, b):\n    return a + b",),
     "def mul(": ("x, y):\n    return x * y", "left, right):\n    return left * right"),
     "def area(": ("width, height):\n\treturn width * height",),
     'label = "🎉" + ': ("name.title() + suffix",),
     "print(": ("message, flush=True)",),
-    "os.pa": ("os.path.join(base, name)",),
+    "os.pa": ("th.join(base, name)",),
     "total = ": ("sum(prices)",),
 }
 
@@ -166,13 +166,13 @@ def _suggestions(
     """What fits, and where its range starts if that is not the cursor."""
     if selected is not None:  # the suggestion has to go on from the entry that the suggest widget shows
         return selected.range.start, (f"{selected.text}(base, name)",)
-    for ending, texts in SUGGESTIONS.items():
-        if before.endswith(ending):
-            typed = len(ending) if texts[0].startswith(ending) else 0
-            texts = tuple(text[typed:] for text in texts)
+    for trigger, texts in SUGGESTIONS.items():
+        _, found, typed = before.rpartition(trigger)
+        rests = tuple(text[len(typed) :] for text in texts if text.startswith(typed) and len(text) > len(typed))
+        if found and rests:
             if server.settings.get("multiline") == "never":
-                texts = tuple(text.split("\n")[0] for text in texts)
-            return None, texts
+                rests = tuple(rest.split("\n")[0] for rest in rests)
+            return None, rests
     return None, ()
 
 

@@ -1,0 +1,28 @@
+--- The client's configuration for `vim.lsp.enable('draftwood')`; `vim.lsp.config('draftwood', {...})` changes any part of it.
+---@type vim.lsp.Config
+return {
+  cmd = { 'draftwood', 'serve' },
+  filetypes = { 'python' },
+  root_markers = { 'pyproject.toml', 'setup.py', 'setup.cfg', '.git' },
+  -- The server takes these at the start, and again whenever they change; |draftwood-settings|.
+  settings = { draftwood = {} },
+  before_init = function(params, config)
+    params.initializationOptions = vim.tbl_get(config, 'settings', 'draftwood') or vim.empty_dict()
+  end,
+  handlers = {
+    ['draftwood/status'] = function(_, status, context)
+      require('draftwood.status').received(context.client_id, status)
+    end,
+    ['$/progress'] = function(err, result, context)
+      -- Answers stream on tokens of our own; everything else is the editor's business.
+      if not require('draftwood.answer').chunk(result) then
+        vim.lsp.handlers['$/progress'](err, result, context)
+      end
+    end,
+  },
+  on_exit = function(code, _, client_id)
+    vim.schedule(function()
+      require('draftwood.status').exited(client_id, code)
+    end)
+  end,
+}

@@ -1,0 +1,313 @@
+"""The plugin in real Neovims, against the stub server: 0.11 with ghost text of our own, 0.12 with the editor's."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from events import events, stub_command, until
+
+pytestmark = pytest.mark.editor
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "events.jsonl"
+
+
+@pytest.fixture
+def start(nvim, tmp_path, log) -> Iterator[object]:
+    """Starts an editor; closed after the test."""
+    pytest.importorskip("pynvim", reason="the `editor` extra is not installed")
+    from neovim import Neovim
+
+    opened = []
+
+    def start(*server_options: str, **options: object) -> Neovim:
+        opened.append(Neovim(nvim, tmp_path, stub_command(log, *server_options), options))
+        return opened[-1]
+
+    yield start
+    for editor in opened:
+        editor.close()
+
+
+@pytest.fixture
+def editor(start, tmp_path):
+    """An editor in a Python file whose one line is an import."""
+    editor = start()
+    editor.open(tmp_path / "main.py", "import os\n")
+    return editor
+
+
+def test_tab_inserts_the_ghost_text_and_the_file_is_saved(editor, tmp_path, log):
+    editor.keys("Godef mul(")
+    editor.wait_screen("def mul(x, y):", "    return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+    assert editor.cursor() == (3, len("    return x * y"))
+    until(lambda: events(log, "accepted"), "the server to be told of the acceptance")
+    editor.keys("<Esc>:w<CR>")
+    until(lambda: "return x * y\n" in (tmp_path / "main.py").read_text(), "the file to be saved")
+
+
+def test_a_suggestion_is_accepted_word_by_word_then_line_by_line(editor, log):
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<M-w>")
+    editor.wait_text("import os\ndef mul(x")
+    editor.wait_screen("def mul(x, y):")
+    editor.keys("<M-l>")
+    editor.wait_text("import os\ndef mul(x, y):")
+    editor.wait_screen("return x * y")
+    assert not events(log, "accepted")
+    editor.keys("<M-l>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+    until(lambda: events(log, "accepted"), "the server to be told once all of it is there")
+
+
+def test_other_alternatives_are_shown_and_accepted(editor):
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<M-]>")
+    editor.wait_screen("return left * right")
+    editor.keys("<M-[>")
+    editor.wait_screen("return x * y")
+    editor.keys("<M-]>")
+    editor.wait_screen("return left * right")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(left, right):\n    return left * right")
+
+
+def test_one_undo_takes_back_what_was_accepted_and_nothing_else(editor):
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+    editor.keys("  # typed later<Esc>")
+    editor.keys("u")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+    editor.keys("u")
+    editor.wait_text("import os\ndef mul(")
+
+
+def test_a_bracket_that_the_editor_closed_is_replaced(editor):
+    editor.nvim.command("inoremap ( ()<Left>")
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+
+
+def test_a_bracket_that_the_editor_closed_survives_accepting_a_word(editor):
+    editor.nvim.command("inoremap ( ()<Left>")
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<M-w>")
+    editor.wait_text("import os\ndef mul(x)")
+    editor.wait_screen("return x * y")
+    editor.keys("<M-w><M-w>")
+    editor.wait_screen("return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+
+
+def test_characters_beyond_ascii_before_the_cursor(editor):
+    editor.keys('Golabel = "🎉" + ')
+    editor.wait_screen("name.title() + suffix")
+    editor.keys("<Tab>")
+    editor.wait_text('import os\nlabel = "🎉" + name.title() + suffix')
+
+
+def test_a_file_with_crlf_keeps_it(editor, tmp_path):
+    path = tmp_path / "dos.py"
+    editor.open(path, "import os\r\n")
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("import os\ndef mul(x, y):\n    return x * y")
+    editor.keys("<Esc>:w<CR>")
+    wanted = b"import os\r\ndef mul(x, y):\r\n    return x * y\r\n"
+    until(lambda: path.read_bytes() == wanted, "the file to be saved")
+
+
+def test_a_file_indented_with_tabs_keeps_them(editor, tmp_path):
+    editor.open(tmp_path / "tabs.py", "if True:\n\tpass\n")
+    editor.keys("Godef area(")
+    editor.wait_screen("return width * height")
+    editor.keys("<Tab>")
+    editor.wait_text("if True:\n\tpass\ndef area(width, height):\n\treturn width * height")
+
+
+def test_a_buffer_without_a_file(editor):
+    editor.nvim.command("enew | set filetype=python")
+    editor.wait_ready()
+    editor.keys("idef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<Tab>")
+    editor.wait_text("def mul(x, y):\n    return x * y")
+
+
+def test_keys_with_nothing_to_accept_do_what_they_did(start, tmp_path):
+    editor = start()
+    editor.nvim.command("inoremap <M-w> mapped")
+    editor.nvim.command("inoremap <expr> <M-l> 'expr' .. 'ession'")
+    editor.open(tmp_path / "main.py", "")
+    editor.keys("i<Tab>a<M-w><M-l>")
+    editor.wait_text("\tamappedexpression")
+
+
+def test_escape_hides_and_so_does_text_that_contradicts(editor):
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<Esc>")
+    editor.wait_screen_without("return x * y")
+    editor.keys("A")
+    editor.wait_screen("return x * y")
+    editor.keys("q")
+    editor.wait_screen_without("return x * y")
+    editor.keys("<Tab>.")
+    editor.wait_text("import os\ndef mul(q\t.")
+
+
+def test_dismissing_keeps_the_mode(editor):
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+    editor.keys("<C-]>")
+    editor.wait_screen_without("return x * y")
+    editor.keys("x")
+    editor.wait_screen("def mul(x, y):")
+
+
+def test_a_menu_of_completions_may_be_open(editor):
+    editor.keys("Godef mul(<C-x><C-n>")
+    editor.wait_screen("return x * y")
+
+
+def test_pausing_and_the_status_line(editor):
+    editor.wait_screen("main.py Draftwood")
+    editor.nvim.command("Draftwood pause")
+    editor.wait_screen("Draftwood: paused")
+    editor.keys("Godef mul(")
+    editor.wait_screen_without("return x * y")
+    editor.keys("<Esc>")
+    editor.nvim.command("Draftwood pause")
+    editor.keys("A")
+    editor.wait_screen("return x * y")
+
+
+def test_settings_change_without_a_restart(editor, log):
+    editor.lua("require('draftwood').configure({ multiline = 'never' })")
+    until(lambda: [e for e in events(log, "settings") if e["settings"].get("multiline") == "never"], "the settings")
+    editor.keys("Godef mul(")
+    editor.wait_screen("def mul(x, y):")
+    assert "return x * y" not in editor.screen()
+    assert len(events(log, "initialize")) == 1
+
+
+def test_explain_streams_into_a_window_and_stops(start, tmp_path, log):
+    editor = start("--chunk-seconds", "0.1")
+    editor.open(tmp_path / "stats.py", "def mean(values):\n    return sum(values) / len(values)\n")
+    editor.keys(":1,2Draftwood explain<CR>")
+    editor.wait_screen("explain · stats.py:1–2", "### What `mean` does")
+    assert not events(log, "answered")
+    asked = events(log, "answer")[0]
+    assert asked["range"]["start"] == {"line": 0, "character": 0}
+    assert asked["range"]["end"] == {"line": 1, "character": len("    return sum(values) / len(values)")}
+    editor.lua("require('draftwood.answer').stop()")
+    editor.wait_screen("Stopped.")
+    assert events(log, "stopped")
+
+
+def test_a_fix_is_shown_as_a_diff_and_applied_on_yes(editor, tmp_path, log):
+    code = "def mean(values):\n    return sum(values) / len(values)"
+    editor.open(tmp_path / "stats.py", code + "\n")
+    editor.keys(":1Draftwood fix ZeroDivisionError<CR>")
+    editor.wait_screen("+    if not values:", "a: apply")
+    assert (tmp_path / "stats.py").read_text() == code + "\n"
+    editor.keys("a")
+    wanted = "def mean(values):\n    if not values:\n        return 0.0\n    return sum(values) / len(values)"
+    read = "return table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr('stats.py'), 0, -1, false), '\\n')"
+    until(lambda: editor.lua(read) == wanted, "the change to be applied")
+
+
+def test_a_fix_of_a_text_that_has_changed_is_refused(editor, tmp_path):
+    code = "def mean(values):\n    return sum(values) / len(values)"
+    editor.open(tmp_path / "stats.py", code + "\n")
+    editor.keys(":Draftwood fix<CR>")
+    editor.wait_screen("a: apply")
+    editor.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('stats.py'), 0, 0, false, { '# new' })")
+    editor.keys("a")
+    editor.wait_screen("changed since this was proposed")
+
+
+def test_edit_asks_for_the_instruction(editor, tmp_path, log):
+    editor.open(tmp_path / "stats.py", "def mean(values):\n    return sum(values)\n")
+    editor.keys(":Draftwood edit<CR>")
+    editor.wait_screen("What should change?")
+    editor.keys("guard it<CR>")
+    editor.wait_screen("+    if not values:")
+
+
+def test_a_killed_server_is_started_again(editor, log):
+    [first] = events(log, "initialize")
+    os.kill(first["pid"], signal.SIGKILL)
+    until(lambda: len(events(log, "initialize")) == 2, "a second server")
+    editor.wait_ready()
+    editor.keys("Godef mul(")
+    editor.wait_screen("return x * y")
+
+
+def test_a_server_that_dies_again_and_again_is_left_alone_with_one_message(start, tmp_path, log):
+    editor = start("--start", "die")
+    (tmp_path / "main.py").write_text("import os\n")
+    editor.nvim.command(f"edit {tmp_path / 'main.py'}")
+    editor.wait_screen("does not stay up")
+    deaths = len(events(log, "initialize"))
+    assert deaths == 4
+    assert editor.messages().count("does not stay up") == 1
+
+
+def test_an_error_state_is_told_once(start, tmp_path):
+    editor = start("--start", "error")
+    (tmp_path / "main.py").write_text("import os\n")
+    editor.nvim.command(f"edit {tmp_path / 'main.py'}")
+    editor.wait_screen("The model file is damaged", "Draftwood: error")
+
+
+def test_progress_of_a_download_is_in_the_status_line(start, tmp_path):
+    editor = start("--start", "download")
+    (tmp_path / "main.py").write_text("import os\n")
+    editor.nvim.command(f"edit {tmp_path / 'main.py'}")
+    editor.wait_screen("Draftwood: downloading 42%")
+
+
+def test_the_command_completes_what_the_server_offers(editor):
+    names = editor.nvim.funcs.getcompletion("Draftwood ", "cmdline")
+    assert {"explain", "fix", "docstring", "tests", "edit", "reason", "restart", "doctor", "log"} <= set(names)
+    assert editor.nvim.funcs.getcompletion("Draftwood ex", "cmdline") == ["explain"]
+
+
+def test_stop_start_and_status(editor, log):
+    editor.nvim.command("Draftwood stop")
+    until(lambda: not editor.lua("return #vim.lsp.get_clients({ name = 'draftwood' }) > 0"), "the server to stop")
+    editor.nvim.command("Draftwood restart")
+    editor.wait_ready()
+    assert len(events(log, "initialize")) == 2
+    editor.keys(":Draftwood status<CR>")
+    until(lambda: "mean accepted: 2.41" in editor.messages(), "the figures")
+
+
+def test_checkhealth(editor):
+    editor.nvim.command("checkhealth draftwood")
+    report = editor.text()
+    assert "ready, model stub-0.5b" in report
+    assert "ERROR" not in report
+
+
+def test_help_is_found(editor):
+    editor.nvim.command(f"helptags {editor.plugin / 'doc'}")
+    editor.nvim.command("help draftwood-options")
+    assert "draftwood" in editor.nvim.current.buffer.name
