@@ -11,15 +11,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from decoding.budget import Budget, FixedBudget
+from decoding.budget import Budget
 from decoding.chat import ChatTemplate
 from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Drafter
-from decoding.drafters.guarded import GuardedDrafter
-from decoding.drafters.growing import GrowingDrafter
-from decoding.drafters.lookup import LookupSource
-from decoding.drafters.recycle import RecycleSource
-from decoding.drafters.successors import successors_for
+from decoding.drafting import Drafting
 from decoding.engine import Guide, Round, generate
 from decoding.errors import BadPosition, Cancelled
 from decoding.hole import Hole
@@ -42,8 +38,6 @@ Emit = Callable[[Chunk], None]
 Watch = Callable[[Round], None]
 T = TypeVar("T")
 
-_FIXED_NODES = 7
-"""Nodes besides the root: eight rows cost about what one costs on every CPU measured."""
 _CACHED_PROMPTS = 4
 _MORE_ROWS = 64
 """Room behind the longest text for the rows of a tree."""
@@ -88,13 +82,7 @@ class Assistant:
         )
         capacity = min(options.context_tokens, self.model.target.max_context) + _MORE_ROWS
         self.pool = CachePool(self.model.target, capacity, _CACHED_PROMPTS)
-        self.lookup = LookupSource()
-        self.recycle = RecycleSource(successors_for(vocabulary))
-        self.growing = {
-            "auto": GrowingDrafter([self.lookup, self.recycle]),
-            "lookup": GrowingDrafter([self.lookup]),
-            "recycle": GrowingDrafter([self.recycle]),
-        }
+        self.drafting = Drafting(self.model, options, capacity, progress)
         self.chat = ChatTemplate(self.model.folder)
 
     def complete(
@@ -129,11 +117,11 @@ class Assistant:
 
     def remember(self, uri: str, text: str) -> None:
         """Make an open document or an accepted completion a source of drafts."""
-        self.lookup.remember(uri, self.model.encode(text))
+        self.drafting.remember(uri, self.model.encode(text))
 
     def forget(self, uri: str) -> None:
         """Drop what was remembered of a document."""
-        self.lookup.forget(uri)
+        self.drafting.forget(uri)
 
     def answer(
         self,
@@ -361,11 +349,10 @@ class Assistant:
         """What proposes tokens under these options."""
         if options.drafter == "none":
             return []
-        growing = self.growing.get(options.drafter, self.growing["auto"])
-        return [GuardedDrafter(growing, self.model.vocabulary.size)]
+        return self.drafting.drafters(options)
 
     def _budget(self, options: EngineOptions) -> Budget:
-        return FixedBudget(0 if options.drafter == "none" else options.tree_nodes or _FIXED_NODES)
+        return self.drafting.budget(options)
 
     def _chat_prompt(self, messages: Sequence[dict[str, str]], opening: str = "") -> Prompt:
         """Messages as token ids; marks in what a user wrote are broken up, so that they stay text."""

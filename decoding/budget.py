@@ -1,13 +1,17 @@
-"""Budget: how large a tree is worth verifying on this machine.
+"""Budget: how large a tree is worth verifying on this machine, and when drafting does not pay at all.
 
 Knows what passes cost and how probable the nodes are. Must not know tokens or where drafts come from.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Protocol
 
 from decoding.draft_tree import DraftTree
+from decoding.pass_cost import PassCost
+from decoding.payoff import Payoff
 from decoding.verify import Verdict
 
 
@@ -20,8 +24,8 @@ class Budget(Protocol):
     def best_size(self, tree: DraftTree, context: int) -> int:
         """How many of the tree's nodes (best first) to verify."""
 
-    def observe(self, tree: DraftTree, verdict: Verdict, context: int, seconds: float) -> None:
-        """Learn from a pass: what was accepted and what the target's forward pass took."""
+    def observe(self, tree: DraftTree, verdict: Verdict, context: int, forward_ms: float, drafting_ms: float) -> None:
+        """Learn from a round: what was accepted, what the target's pass and what drafting took."""
 
 
 class FixedBudget:
@@ -38,5 +42,72 @@ class FixedBudget:
         """See `Budget`."""
         return min(len(tree), self._nodes)
 
-    def observe(self, tree: DraftTree, verdict: Verdict, context: int, seconds: float) -> None:
+    def observe(self, tree: DraftTree, verdict: Verdict, context: int, forward_ms: float, drafting_ms: float) -> None:
         """Nothing to learn."""
+
+
+_MOST_NODES = 24
+"""Larger trees never paid on any machine measured, and growing them takes time of its own."""
+_DEAREST = 2.5
+"""A pass that costs this many plain ones is never asked for."""
+_SMOOTHING = 0.05
+
+
+class MeasuredBudget:
+    """Adds nodes while they gain more tokens than their time is worth, and stops drafting where it loses.
+
+    Time is worth the tokens a millisecond that decoding has been giving lately: a tree of n nodes with joint
+    probabilities p_i is worth sum(p_i) tokens minus that rate times what its rows cost. Judged over many rounds,
+    drafting has to give more tokens than the time that it takes, growing and merging trees included; else it pauses
+    and is probed now and then.
+    """
+
+    def __init__(self, cost: PassCost, drifted: Callable[[PassCost], None] = lambda _: None) -> None:
+        """`drifted` is told when the cost had to be corrected."""
+        self.cost = cost
+        self._drifted = drifted
+        self._rate = 0.0  # tokens a millisecond, smoothed
+        self._payoff = Payoff()
+
+    def most_nodes(self, context: int) -> int:
+        """See `Budget`."""
+        if self._payoff.resting:
+            return 0
+        table = self.cost.table(context)
+        dearest = _DEAREST * table[1]
+        most = min(_MOST_NODES, len(table) - 2)
+        while most > 0 and table[most + 1] > dearest:
+            most -= 1
+        return most
+
+    def best_size(self, tree: DraftTree, context: int) -> int:
+        """See `Budget`."""
+        table = self.cost.table(context)
+        rate = self._rate or 1.0 / table[1]
+        best, best_worth, tokens = 0, 0.0, 0.0
+        for nodes, log_prob in enumerate(tree.log_probs.tolist(), 1):
+            if nodes + 1 >= len(table):
+                break
+            tokens += math.exp(log_prob)
+            worth = tokens - rate * (table[nodes + 1] - table[1])
+            if worth > best_worth:
+                best, best_worth = nodes, worth
+        return best
+
+    def observe(self, tree: DraftTree, verdict: Verdict, context: int, forward_ms: float, drafting_ms: float) -> None:
+        """See `Budget`."""
+        rows, emitted = len(tree) + 1, len(verdict.token_ids)
+        table = self.cost.table(context)
+        if rows < len(table):
+            self._learn(emitted, table[rows], table[1], drafting_ms)
+        if self.cost.observe(rows, context, forward_ms):
+            self._drifted(self.cost)
+
+    def _learn(self, emitted: int, pass_ms: float, plain_pass_ms: float, drafting_ms: float) -> None:
+        """Judge by what passes cost on the idle machine: a busy moment must not look like a bad draft."""
+        rate = emitted / (pass_ms + drafting_ms)
+        self._rate = rate if not self._rate else self._rate + _SMOOTHING * (rate - self._rate)
+        if self._payoff.resting:
+            self._payoff.rested()
+        else:
+            self._payoff.saved(emitted * plain_pass_ms - pass_ms - drafting_ms)

@@ -20,25 +20,52 @@ from decoding.verify import Verdict, verify
 from grammars.constraint import Constraint
 
 
+class Stopwatch:
+    """Milliseconds since the last lap."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def lap_ms(self) -> float:
+        """The time since the last call, or since the start."""
+        now = time.perf_counter()
+        lap, self._last = 1e3 * (now - self._last), now
+        return lap
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """Milliseconds of the stages of one round. `forward` is the target's own time; `propose` holds what a draft
+    model takes; `observe` is what drafters learn from the pass."""
+
+    propose: float
+    prune: float
+    forward: float
+    verify: float
+    observe: float
+
+    @property
+    def total(self) -> float:
+        """The whole round."""
+        return self.propose + self.prune + self.forward + self.verify + self.observe
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One pass of the loop, as the caller and the traces see it. Times are milliseconds.
+    """One pass of the loop, as the caller and the traces see it.
 
     Attributes:
         token_ids: what the pass emitted; the last one is the bonus. Empty only in a last round in which the
             constraint allowed nothing.
-        pruned: the tree after pruning and what was refused.
+        pruned: the tree that was verified and what the constraint refused.
         verdict: the accepted path and the constraint's new state.
-        propose_ms, prune_ms, forward_ms, verify_ms: the stages; forward is the target's own time.
+        ms: how long the stages took.
     """
 
     token_ids: tuple[int, ...]
     pruned: Pruned
     verdict: Verdict
-    propose_ms: float
-    prune_ms: float
-    forward_ms: float
-    verify_ms: float
+    ms: StageTimes
 
 
 @dataclass(slots=True)
@@ -94,32 +121,27 @@ def generate(
     for drafter in drafters:
         drafter.begin(tokens)
     while len(cache.token_ids) + 1 <= cache.capacity:
-        started = time.perf_counter()
+        clock = Stopwatch()
         room = min(budget.most_nodes(len(tokens)), cache.capacity - len(cache.token_ids) - 1)
         proposals = [drafter.propose(tokens, guide.prunes, room) for drafter in drafters] if room else []
-        proposed = time.perf_counter()
+        propose_ms = clock.lap_ms()
         pruned = prune(merge(proposals), guide.prunes, room, end_token_ids)
         tree = first_nodes(pruned.tree, budget.best_size(pruned.tree, len(tokens)))
-        ready = time.perf_counter()
+        prune_ms = clock.lap_ms()
         scored = target.forward_tree(tokens[-1], tree, cache)
-        forwarded = time.perf_counter()
+        forward_ms = clock.lap_ms()
         verdict = verify(tree, scored, guide.masks, sampling, tokens, end_token_ids)
         cache.keep(verdict.path[: len(verdict.token_ids)])
         guide.follow(verdict)
-        seen = Observation(tokens[-1], tokens[-2] if len(tokens) > 1 else -1, tree, scored, verdict)
+        verify_ms = clock.lap_ms()
+        if room:
+            seen = Observation(tokens[-1], tokens[-2] if len(tokens) > 1 else -1, tree, scored, verdict)
+            for drafter in drafters:
+                drafter.observe(seen)
         tokens.extend(verdict.token_ids)
-        for drafter in drafters:
-            drafter.observe(seen)
-        budget.observe(tree, verdict, len(tokens), forwarded - ready)
-        done = time.perf_counter()
-        yield Round(
-            verdict.token_ids,
-            Pruned(tree, pruned.refused),
-            verdict,
-            1e3 * (proposed - started),
-            1e3 * (ready - proposed),
-            1e3 * (forwarded - ready),
-            1e3 * (done - forwarded),
-        )
+        observe_ms = clock.lap_ms()
+        budget.observe(tree, verdict, len(tokens), forward_ms, propose_ms + prune_ms + observe_ms)
+        times = StageTimes(propose_ms, prune_ms, forward_ms, verify_ms, observe_ms)
+        yield Round(verdict.token_ids, Pruned(tree, pruned.refused), verdict, times)
         if verdict.ended or verdict.exhausted:
             return

@@ -41,8 +41,8 @@ class Tally:
         self.drafted += len(round_.pruned.tree)
         self.accepted += len(round_.verdict.path) - 1
         self.emitted += len(round_.token_ids)
-        self.decode_ms += round_.propose_ms + round_.prune_ms + round_.forward_ms + round_.verify_ms
-        self.prune_ms += round_.prune_ms + round_.verify_ms
+        self.decode_ms += round_.ms.total
+        self.prune_ms += round_.ms.prune + round_.ms.verify
 
     def result(self, tokens: int, constraint_off_reason: str | None) -> Stats:
         """The statistics of a text of `tokens` tokens."""

@@ -1,0 +1,180 @@
+"""PassCost: what one pass of this model on this machine takes, by its rows and by the context before it.
+
+Knows milliseconds. Must not know trees or tokens. Measured once in seconds, kept in the user's cache folder (numbers
+only), and corrected by every pass that is made: where reality drifts from what was measured, reality wins.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from statistics import median
+
+from decoding.draft_tree import DraftTree
+from decoding.models.target import TargetModel
+
+_log = logging.getLogger(__name__)
+
+SIZES = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
+"""Rows of the passes that are measured; between them the cost is interpolated."""
+_SHORT, _LONG = 32, 768
+_REPEATS = 3
+_FORMAT = 1
+_SMOOTHING = 0.05
+_DRIFT = 0.2
+"""A size whose passes take this much more or less than measured, relative to all sizes, was measured wrongly or on
+another machine."""
+_ENOUGH = 12
+
+
+@dataclass(slots=True)
+class PassCost:
+    """T(rows, context) in milliseconds: interpolated between measured sizes, linear in the context.
+
+    Attributes:
+        sizes: rows, ascending.
+        short_ms, long_ms: the cost of each size after `_SHORT` and `_LONG` tokens of context.
+    """
+
+    sizes: list[int]
+    short_ms: list[float]
+    long_ms: list[float]
+    _factors: list[float] = field(default_factory=list, repr=False)
+    _counts: list[int] = field(default_factory=list, repr=False)
+    _load: float = field(default=1.0, repr=False)
+    _tables: dict[int, list[float]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._factors = [1.0] * len(self.sizes)
+        self._counts = [0] * len(self.sizes)
+
+    def table(self, context: int) -> list[float]:
+        """Milliseconds by rows: index 1 is plain decoding, index 0 is unused; as far as it was measured."""
+        key = context // 128
+        if (found := self._tables.get(key)) is None:
+            found = self._tables[key] = self._interpolated(128 * key + 64)
+        return found
+
+    def observe(self, rows: int, context: int, milliseconds: float) -> bool:
+        """Learn from a pass; True where a size had drifted and was corrected.
+
+        A busy machine makes all sizes slower alike, which changes no decision: sizes are compared with the load.
+        """
+        table = self.table(context)
+        if not 0 < rows < len(table):
+            return False
+        ratio = min(max(milliseconds / table[rows], 0.2), 5.0)
+        self._load += _SMOOTHING * (ratio - self._load)
+        nearest = min(range(len(self.sizes)), key=lambda index: abs(self.sizes[index] - rows))
+        self._factors[nearest] += _SMOOTHING * (ratio / self._load - self._factors[nearest])
+        self._counts[nearest] += 1
+        if self._counts[nearest] < _ENOUGH or abs(self._factors[nearest] - 1.0) < _DRIFT:
+            return False
+        self.short_ms[nearest] *= self._factors[nearest]
+        self.long_ms[nearest] *= self._factors[nearest]
+        self._factors[nearest], self._counts[nearest] = 1.0, 0
+        self._tables.clear()
+        return True
+
+    def _interpolated(self, context: int) -> list[float]:
+        share = max(0.0, (context - _SHORT) / (_LONG - _SHORT))
+        costs = [
+            short + share * max(long - short, 0.0) for short, long in zip(self.short_ms, self.long_ms, strict=True)
+        ]
+        table = [costs[0]] * (self.sizes[0] + 1)
+        pairs = list(zip(self.sizes, costs, strict=True))
+        for (low, cheap), (high, dear) in itertools.pairwise(pairs):
+            table += [cheap + (dear - cheap) * (rows - low) / (high - low) for rows in range(low + 1, high + 1)]
+        return table
+
+
+def measure(target: TargetModel, progress: Callable[[float], None] = lambda _: None) -> PassCost:
+    """Time passes of every size after a short and a long context: the median of three rounds over all sizes, so that
+    what disturbs one moment does not fall on one size. Takes about 70 passes."""
+    longest = min(_LONG, target.max_context - SIZES[-1] - 1)
+    columns: list[list[float]] = []
+    for number, context in enumerate((_SHORT, longest)):
+        cache = target.new_cache(context + SIZES[-1] + 1)
+        target.prefill([token % target.vocab_size for token in range(100, 100 + context)], cache, lambda: False)
+        times: dict[int, list[float]] = {size: [] for size in SIZES}
+        for repeat in range(_REPEATS + 1):
+            for size in SIZES:
+                tree = _bush(size - 1, target.vocab_size)
+                started = time.perf_counter()
+                target.forward_tree(1, tree, cache)
+                if repeat:  # the first round warms up
+                    times[size].append(1e3 * (time.perf_counter() - started))
+                cache.truncate(context)
+            progress((number * (_REPEATS + 1) + repeat + 1) / (2 * (_REPEATS + 1)))
+        columns.append([median(times[size]) for size in SIZES])
+    return PassCost(list(SIZES), columns[0], columns[1])
+
+
+def _bush(nodes: int, vocab_size: int) -> DraftTree:
+    """A tree of the usual form: two branches at every step."""
+    parents = [-1 if node < 2 else node - 2 for node in range(nodes)]
+    return DraftTree.from_lists([(7 * node + 1) % vocab_size for node in range(nodes)], parents, [0.0] * nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class CostFile:
+    """Where the measurement of one model, runtime, thread count and machine is kept."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, folder: Path, model: str, runtime: str, threads: int) -> CostFile:
+        """The file for this machine in `folder`; another processor or runtime has another file."""
+        what = "\0".join([str(_FORMAT), model, runtime, str(threads), _processor(), str(os.cpu_count())])
+        return cls(folder / f"{blake2b(what.encode(), digest_size=10).hexdigest()}.json")
+
+    def read(self) -> PassCost | None:
+        """What was measured, None where nothing (or nothing readable) is there."""
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            cost = PassCost(data["sizes"], data["short_ms"], data["long_ms"])
+            whole = len(cost.sizes) == len(cost.short_ms) == len(cost.long_ms) > 1 and min(cost.short_ms) > 0
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return cost if whole else None
+
+    def write(self, cost: PassCost) -> None:
+        """Keep a measurement. A cache folder that cannot be written is no error: it is measured again."""
+        data = {name: value for name, value in asdict(cost).items() if not name.startswith("_")}
+        partial = self.path.with_suffix(f".{os.getpid()}.partial")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(json.dumps(data), encoding="utf-8")
+            partial.replace(self.path)
+        except OSError as error:
+            _log.info("the measurement is not kept: %s", error.strerror)
+
+
+def known_cost(
+    target: TargetModel, model: str, threads: int, folder: Path, progress: Callable[[float], None] = lambda _: None
+) -> tuple[PassCost, CostFile]:
+    """What passes of this model cost here: read from `folder`, else measured (seconds) and kept there."""
+    file = CostFile.of(folder, model, target.runtime, threads)
+    cost = file.read()
+    if cost is None:
+        cost = measure(target, progress)
+        file.write(cost)
+    return cost, file
+
+
+def _processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,164 @@
+"""The budget on simulated machines: it never loses by drafting, and finds the size that pays."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decoding.budget import MeasuredBudget
+from decoding.draft_tree import DraftTree
+from decoding.pass_cost import SIZES, CostFile, PassCost, known_cost, measure
+from decoding.payoff import Payoff
+from decoding.verify import Verdict
+from tests.decoding.fakes import tiny_model
+
+
+def chain(*probabilities: float) -> DraftTree:
+    """A path whose nodes have these joint probabilities."""
+    count = len(probabilities)
+    return DraftTree.from_lists(range(1, count + 1), range(-1, count - 1), [math.log(p) for p in probabilities])
+
+
+def cost_of(row_ms: float, plain_ms: float = 20.0) -> PassCost:
+    costs = [plain_ms + row_ms * (size - 1) for size in SIZES]
+    return PassCost(list(SIZES), costs, costs)
+
+
+def emitted(count: int) -> Verdict:
+    return Verdict(tuple(range(count)), tuple(range(count)), None)
+
+
+def test_free_rows_take_every_node_and_dear_rows_only_sure_ones() -> None:
+    tree = chain(0.9, 0.5, 0.2, 0.1)
+    assert MeasuredBudget(cost_of(0.0)).best_size(tree, 100) == 4
+    assert MeasuredBudget(cost_of(5.0)).best_size(tree, 100) == 2  # 5 ms are worth a quarter of a token
+    assert MeasuredBudget(cost_of(19.9)).best_size(tree, 100) == 0
+
+
+def test_a_cliff_is_jumped_where_what_lies_behind_it_pays() -> None:
+    # Rows 2..4 are dear, rows 5..8 free: like kernels that work in steps.
+    costs = [20.0, 30.0, 30.0, 30.0, 30.0] + [60.0] * (len(SIZES) - 5)
+    budget = MeasuredBudget(PassCost(list(SIZES), costs, costs))
+    assert budget.best_size(chain(0.4), 100) == 0
+    assert budget.best_size(chain(0.45, 0.4, 0.4, 0.35), 100) == 4
+
+
+@given(st.lists(st.floats(0.001, 0.99), max_size=20), st.floats(0.0, 30.0))
+def test_the_size_found_is_the_best_of_all(probabilities: list[float], row_ms: float) -> None:
+    joint = sorted(probabilities, reverse=True)
+    size = MeasuredBudget(cost_of(row_ms)).best_size(chain(*joint), 100)
+    worths = [sum(joint[:n]) - row_ms * n / 20.0 for n in range(len(joint) + 1)]
+    assert worths[size] == pytest.approx(max(worths), abs=1e-5)
+
+
+def simulate(budget: MeasuredBudget, cost: PassCost, chance: float, claimed: float, drafting_ms: float) -> float:
+    """Speed against plain decoding over 2000 rounds with one draft a round, right with `chance`."""
+    random_ = random.Random(1)
+    tokens, spent = 0, 0.0
+    table = cost.table(100)
+    for _ in range(2000):
+        drafts = budget.most_nodes(100) > 0
+        tree = chain(claimed) if drafts else DraftTree.empty()
+        size = budget.best_size(tree, 100)
+        got = 1 + (size > 0 and random_.random() < chance)
+        took = drafting_ms if drafts else 0.0
+        budget.observe(chain(*[claimed] * size), emitted(got), 100, table[size + 1], took)
+        tokens += got
+        spent += table[size + 1] + took
+    return tokens * table[1] / spent
+
+
+@pytest.mark.parametrize("drafting_ms", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("row_ms", [0.0, 1.0, 4.0])
+def test_drafts_that_are_never_right_cost_next_to_nothing(row_ms: float, drafting_ms: float) -> None:
+    cost = cost_of(row_ms)
+    assert simulate(MeasuredBudget(cost), cost, chance=0.0, claimed=0.5, drafting_ms=drafting_ms) > 0.97
+
+
+def test_good_drafts_are_used_and_found_again_after_bad_ones() -> None:
+    cost = cost_of(1.0)
+    budget = MeasuredBudget(cost)
+    assert simulate(budget, cost, chance=0.0, claimed=0.5, drafting_ms=0.3) > 0.97
+    assert simulate(budget, cost, chance=0.7, claimed=0.5, drafting_ms=0.3) > 1.5
+
+
+def test_no_tree_is_asked_for_that_would_cost_many_plain_passes() -> None:
+    assert MeasuredBudget(cost_of(0.1)).most_nodes(100) == 24
+    assert MeasuredBudget(cost_of(10.0)).most_nodes(100) == 3
+    assert MeasuredBudget(cost_of(100.0)).most_nodes(100) == 0
+
+
+def test_a_loss_rests_and_a_gain_does_not() -> None:
+    payoff = Payoff()
+    for _ in range(24):
+        payoff.saved(-1.0)
+    assert payoff.resting
+    rests = 0
+    while payoff.resting:
+        payoff.rested()
+        rests += 1
+    assert rests == 16
+    for _ in range(6):
+        payoff.saved(-1.0)
+    assert payoff.resting, "a probe is short"
+    gain = Payoff()
+    for _ in range(500):
+        gain.saved(0.1)
+    assert not gain.resting
+
+
+@given(st.floats(0.3, 4.0))
+def test_a_busy_machine_changes_nothing(load: float) -> None:
+    cost = cost_of(1.0)
+    before = list(cost.table(100))
+    for _ in range(300):
+        for size in SIZES:
+            cost.observe(size, 100, before[size] * load)
+    assert cost.table(100) == pytest.approx(before, rel=0.25)
+
+
+def test_a_size_that_was_measured_wrongly_is_corrected() -> None:
+    costs = [20.0 + size for size in SIZES]
+    wrong = [*costs]
+    wrong[4] *= 3.0  # 8 rows
+    cost = PassCost(list(SIZES), wrong, list(wrong))
+    for _ in range(400):
+        for size, true in zip(SIZES, costs, strict=True):
+            cost.observe(size, 100, true)
+    assert cost.table(100)[8] / cost.table(100)[1] == pytest.approx(costs[4] / costs[0], rel=0.3)
+
+
+def test_longer_contexts_cost_more() -> None:
+    cost = PassCost([1, 2], [10.0, 11.0], [14.0, 16.0])
+    assert cost.table(0)[2] < cost.table(500)[2] < cost.table(2000)[2]
+
+
+def test_a_measurement_is_kept_and_rubbish_is_not_believed(tmp_path) -> None:
+    model = tiny_model()
+    cost, file = known_cost(model, "tiny", 1, tmp_path)
+    assert cost.sizes == list(SIZES)
+    assert min(cost.short_ms) > 0
+    again, _ = known_cost(model, "tiny", 1, tmp_path)
+    assert again.short_ms == cost.short_ms
+    assert CostFile.of(tmp_path, "tiny", model.runtime, 2).path != file.path
+    for rubbish in ("", "{}", '{"sizes": [1], "short_ms": [1], "long_ms": []}', "[1, 2]"):
+        file.path.write_text(rubbish)
+        assert file.read() is None
+
+
+def test_a_cache_folder_that_cannot_be_written_is_no_error(tmp_path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    cost, _ = known_cost(tiny_model(), "tiny", 1, blocked)
+    assert cost.table(10)[1] > 0
+
+
+def test_progress_ends_at_one() -> None:
+    seen: list[float] = []
+    measure(tiny_model(), seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
