@@ -6,8 +6,11 @@ library's own configuration (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE).
 
 from __future__ import annotations
 
+import importlib
 import io
+import shutil
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import httpx
 from filelock import Timeout
 
 from decoding.errors import ProvisionError, UnknownModel
-from decoding.models.download import require_free_space
+from decoding.models.download import SourceUnreachable, require_free_space
 from decoding.models.folder import CONFIG, TOKENIZER, WEIGHTS_INDEX, WEIGHTS_SAFETENSORS
 
 BytesDone = Callable[[int, int], None]
@@ -60,31 +63,52 @@ def is_model_folder(path: Path) -> bool:
 def bring_from_hub(repository: str, folder: Path, done: BytesDone) -> None:
     """Download the configuration, tokenizer and safetensors of a repository into `folder`, resuming what is there.
 
-    Raises UnknownModel where the hub has no such repository, ProvisionError for everything else.
+    Raises UnknownModel where the hub has no such repository, SourceUnreachable where the network fails and
+    ProvisionError where the repository cannot be used.
     """
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
-    wanted: dict[str, Any] = {"allow_patterns": _FILES, "ignore_patterns": _ELSEWHERE, "local_dir": folder}
     try:
-        files = snapshot_download(repository, dry_run=True, tqdm_class=_bar(lambda _n, _total: None), **wanted)
-        require_free_space(folder, sum(file.file_size for file in files if file.will_download))
-        snapshot_download(repository, tqdm_class=_bar(done), **wanted)
+        repository_files = HfApi(constants.ENDPOINT).model_info(repository, files_metadata=True).siblings or []
+        needed = [file for file in repository_files if _is_wanted(file.rfilename)]
+        require_free_space(folder, sum(file.size or 0 for file in needed if not (folder / file.rfilename).exists()))
+        snapshot_download(
+            repository,
+            local_dir=folder,
+            tqdm_class=_bar(done),
+            allow_patterns=_FILES,
+            ignore_patterns=_ELSEWHERE,
+        )
     except GatedRepoError as error:
         raise ProvisionError(
             f"{repository} asks for an agreement: accept it on its page, then log in with `hf auth login`"
         ) from error
     except RepositoryNotFoundError as error:
         raise UnknownModel(f"the hub has no model {repository}") from error
-    except (HfHubHTTPError, httpx.TransportError, Timeout) as error:
-        raise ProvisionError(
+    except (HfHubHTTPError, _transport_error(), Timeout) as error:
+        raise SourceUnreachable(
             f"{repository} could not be downloaded from the hub ({_first_line(error)}): check the network and try "
             "again; what has arrived is kept"
         ) from error
+    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes for resuming
     if not is_model_folder(folder):
         raise ProvisionError(
             f"{repository} has no safetensors weights with a tokenizer.json: choose another repository"
         )
+
+
+def _is_wanted(name: str) -> bool:
+    return "/" not in name and any(fnmatchcase(name, pattern) for pattern in _FILES)
+
+
+def _transport_error() -> type[Exception]:
+    """What the HTTP library of the hub's client raises where the network fails: httpx, or in later versions httpx2."""
+    from huggingface_hub import get_session
+
+    library = next(kind.__module__ for kind in type(get_session()).__mro__ if kind.__name__ == "Client")
+    error: type[Exception] = importlib.import_module(library.partition(".")[0]).TransportError
+    return error
 
 
 def _bar(done: BytesDone) -> type:

@@ -39,6 +39,7 @@ from decoding.models.store import ModelStore
 
 Progress = Callable[[ModelProgress], None]
 
+_KINDS: dict[type[Source], str] = {HubSource: "hub", MirrorSource: "index", LocalSource: "local"}
 MODELS_VARIABLE = "DRAFTWOOD_MODELS"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+\Z")
 
@@ -157,16 +158,15 @@ class Provisioner:
         return provisioned
 
     def _bring(self, name: str, sources: tuple[Source, ...], infilling: bool | None, progress: Progress) -> None:
-        folder = self.store.partial(name)
-        folder.mkdir(parents=True, exist_ok=True)
         reasons: list[str] = []
         for source in sources:
+            folder = self.store.partial(name, _KINDS[type(source)])
             try:
                 origin = self._from_source(name, source, folder, progress)
             except SourceUnreachable as reason:
                 reasons.append(str(reason))
             else:
-                self.store.publish(name, origin, infilling)
+                self.store.publish(name, folder, origin, infilling)
                 return
         raise ProvisionError(
             f"{name} cannot be brought here: connect to the network and try again, or name a local folder "
@@ -188,7 +188,8 @@ class Provisioner:
 
     def _from_hub(self, name: str, repository: str, folder: Path, progress: Progress) -> None:
         if cached := in_hub_cache(repository):
-            shutil.copytree(cached, folder, dirs_exist_ok=True)
+            for file in cached.iterdir():
+                _link(file.resolve(), folder / file.name)
             return
         if reason := self.hub_state():
             raise SourceUnreachable(f"hub: {reason}")
@@ -216,13 +217,10 @@ class Provisioner:
         if found := self.store.find(stored):
             return found
         with one_line_disk_errors(self.store.root), self.store.locked(stored, _waiting(stored, progress)):
-            partial = self.store.partial(stored)
-            partial.mkdir(parents=True, exist_ok=True)
-            link = partial / WEIGHTS_GGUF
-            link.unlink(missing_ok=True)
-            link.symlink_to(file.resolve())
-            write_folder_files(GgufFile(link), partial)
-            self.store.publish(stored, f"local {file}", None)
+            partial = self.store.partial(stored, "local")
+            _link(file.resolve(), partial / WEIGHTS_GGUF)
+            write_folder_files(GgufFile(partial / WEIGHTS_GGUF), partial)
+            self.store.publish(stored, partial, f"local {file}", None)
         return open_folder(self.store.path(stored), stored, f"local {file}")
 
 
@@ -241,6 +239,14 @@ def _from_file(file_name: str, sha256: str, folder: Path) -> None:
         raise ProvisionError(f"{path} has a wrong checksum: it is another model or damaged")
     shutil.copyfile(path, folder / WEIGHTS_GGUF)
     write_folder_files(GgufFile(folder / WEIGHTS_GGUF), folder)
+
+
+def _link(file: Path, link: Path) -> None:
+    link.unlink(missing_ok=True)
+    try:
+        link.symlink_to(file)
+    except OSError:  # Windows without the right to make links
+        shutil.copyfile(file, link)
 
 
 def _gguf_in(path: Path) -> Path:

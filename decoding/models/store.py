@@ -3,7 +3,7 @@
 Knows folders, manifests and locks. Must not know networks or weights. Layout below the root:
 
     models/SLUG/            a provisioned model; its manifest `draftwood.json` is written last
-    models/SLUG.partial/    one on its way; renamed to models/SLUG when whole
+    models/SLUG.partial/    one on its way, a folder for each source; the one that gets whole becomes models/SLUG
     locks/SLUG.lock         held by the one process that provisions, converts or removes it
 """
 
@@ -75,8 +75,13 @@ class ModelStore:
         """Where a model of this name is, or would be."""
         return self.models / slug(name)
 
-    def partial(self, name: str) -> Path:
-        """Where a model of this name is assembled."""
+    def partial(self, name: str, source: str) -> Path:
+        """Where a model of this name is assembled from a kind of source; made if it is not there."""
+        folder = self._partials(name) / source
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _partials(self, name: str) -> Path:
         return self.models / (slug(name) + ".partial")
 
     def find(self, name: str) -> ModelFolder | None:
@@ -96,20 +101,21 @@ class ModelStore:
             if manifest is not None and not folder.name.endswith(".partial")
         ]
 
-    def publish(self, name: str, source: str, infilling: bool | None) -> None:
-        """Make the partial folder of `name` the model of that name, replacing a damaged one. Needs the lock."""
-        partial, final = self.partial(name), self.path(name)
+    def publish(self, name: str, partial: Path, source: str, infilling: bool | None) -> None:
+        """Make the folder `partial` the model of that name, replacing a damaged one. Needs the lock."""
+        final = self.path(name)
         sizes = {file.name: file.stat().st_size for file in partial.iterdir() if file.is_file()}
         content = json.dumps(asdict(Manifest(name, source, infilling, sizes)), indent=1)
         (partial / MANIFEST).write_text(content, encoding="utf-8")
         if final.exists():
             shutil.rmtree(final)
         partial.replace(final)
+        shutil.rmtree(self._partials(name))
 
     def remove(self, name: str) -> int:
         """Delete a model, whole or partial; returns the bytes that were freed, 0 where there was none."""
         with self.locked(name, lambda: None):
-            folders = [folder for folder in (self.path(name), self.partial(name)) if folder.exists()]
+            folders = [folder for folder in (self.path(name), self._partials(name)) if folder.exists()]
             freed = sum(folder_size(folder) for folder in folders)
             for folder in folders:
                 shutil.rmtree(folder)
@@ -138,8 +144,8 @@ def slug(name: str) -> str:
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    """Bytes of all files below a folder; what it only links to takes no room in it."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 def _read_manifest(folder: Path) -> Manifest | None:

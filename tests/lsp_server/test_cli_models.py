@@ -29,10 +29,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
 
 def provision(store: ModelStore, name: str) -> Path:
     """Put a tiny model under a registered name."""
-    partial = store.partial(name)
-    partial.mkdir(parents=True)
+    partial = store.partial(name, "index")
     write_folder_files(GgufFile(write_gguf(partial / "model.gguf")), partial)
-    store.publish(name, "package index", None)
+    store.publish(name, partial, "package index", None)
     return store.path(name)
 
 

