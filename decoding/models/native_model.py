@@ -109,7 +109,7 @@ class NativeModel:
             OutOfMemory: no memory for buffers or threads.
         """
         self._library = library or binding.load_library()
-        self._arch, self._packed = arch, packed
+        self.architecture, self._packed = arch, packed
         weights, self._borrowed = _describe(arch, packed, tokens)
         self.threads = min(threads or physical_cores(), physical_cores())
         name = isa.encode() if isa else None
@@ -150,7 +150,7 @@ class NativeModel:
     @property
     def vocab_size(self) -> int:
         """Columns of the logits."""
-        return self._arch.padded_vocab
+        return self.architecture.padded_vocab
 
     @property
     def runtime(self) -> str:
@@ -160,7 +160,7 @@ class NativeModel:
     @property
     def max_context(self) -> int:
         """The longest sequence the model was made for."""
-        return self._arch.max_context
+        return self.architecture.max_context
 
     def new_cache(self, capacity: int) -> NativeCache:
         """An empty cache for `capacity` tokens; memory is taken as tokens arrive."""
