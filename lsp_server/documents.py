@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from urllib.parse import unquote
 
@@ -30,6 +30,7 @@ from lsp_server.lines import (
     join_halves,
     without_line_end,
 )
+from lsp_server.wire import Patch
 
 REMEMBERED_CHANGES = 256
 
@@ -65,7 +66,7 @@ class ChangeLog:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An immutable document at one revision with a cursor at a byte offset."""
+    """An immutable document at one revision with a cursor at a byte offset, or what would become of it."""
 
     uri: str
     revision: int
@@ -73,6 +74,16 @@ class View:
     offset: int
     language: str
     log: ChangeLog = field(repr=False, compare=False)
+    document_data: bytes
+    """The document itself at `revision`: `data` is that after `patches`."""
+    patches: tuple[Patch, ...] = ()
+
+    def what_if(self, start: int, end: int, text: str) -> View:
+        """The view after `text` took the place of [start, end), with its cursor behind it."""
+        inserted = encode(text)
+        data = b"".join((self.data[:start], inserted, self.data[end:]))
+        patch = Patch(start=start, old_end=end, text=decode(inserted))
+        return replace(self, data=data, offset=start + len(inserted), patches=(*self.patches, patch))
 
     def window(self, before: int, after: int) -> tuple[str, int]:
         """The text from up to `before` bytes before the cursor to `after` bytes after it, and the cursor in it.
@@ -102,7 +113,7 @@ class Document:
 
     def view(self, offset: int) -> View:
         """A snapshot with its cursor at `offset` bytes."""
-        return View(self.uri, self.revision, self.data, offset, self.language, self.log)
+        return View(self.uri, self.revision, self.data, offset, self.language, self.log, self.data)
 
     def offset_at(self, position: types.Position, encoding: Encoding) -> int:
         """The byte of a position, clamped to its line and to the text."""
@@ -224,14 +235,15 @@ class DocumentStore:
         self._documents[normalise(item.uri)] = document
         return document
 
-    def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Change]] | None:
+    def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         """Applies the changes of a notification in their order; None where the document is not open."""
         document = self.get(params.text_document.uri)
         if document is None:
             return None
-        done = [document.change(event, self.encoding, next(self._revisions)) for event in params.content_changes]
+        for event in params.content_changes:
+            document.change(event, self.encoding, next(self._revisions))
         document.version = params.text_document.version
-        return document, done
+        return document
 
     def close(self, uri: str) -> Document | None:
         """Forgets a document."""

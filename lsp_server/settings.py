@@ -66,9 +66,8 @@ class SuggestSettings(_Group):
     )
     prefetch: bool = Field(True, description="Compute what follows a suggestion while it is being read.")
     warm: bool = Field(True, description="Read a document's beginning in idle time when it is opened.")
-    completion_list: bool = Field(
-        False,
-        description="Also offer suggestions in the ordinary completion list; always so for clients without ghost text.",
+    completion_list: Literal["auto", "on", "off"] = Field(
+        "auto", description="Offer suggestions in the ordinary completion list: `auto` for editors without ghost text."
     )
 
 

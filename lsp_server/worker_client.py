@@ -136,14 +136,13 @@ class WorkerClient:
         view: View,
         options: EngineOptions,
         on_chunk: Callable[[Chunk], None] | None = None,
-        patches: tuple[Patch, ...] = (),
     ) -> tuple[Completion, ...]:
-        """Completions at the view's cursor (an offset into its text after `patches`), best first.
+        """Completions at the view's cursor, best first.
 
         Raises WorkerDied, and ModelError if the engine failed. Cancelling the task stops the engine.
         """
         number = next(self._numbers)
-        message = Complete(job=number, uri=view.uri, offset=view.offset, patches=patches, options=options)
+        message = Complete(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         return (await self._run(message, view, on_chunk)).completions
 
     async def warm(self, view: View, options: EngineOptions) -> None:
@@ -197,7 +196,7 @@ class WorkerClient:
         changes = view.log.between(known, view.revision) if known is not None else None
         if changes is None:
             known = None
-            changed = [Patch(start=0, old_end=0, text=decode(view.data))]
+            changed = [Patch(start=0, old_end=0, text=decode(view.document_data))]
         else:
             changed = [
                 Patch(start=change.edit.start, old_end=change.edit.old_end, text=decode(change.inserted))

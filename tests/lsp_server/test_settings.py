@@ -42,6 +42,8 @@ def other(setting: Setting) -> Any:
         return OTHER[setting.engine]
     if isinstance(default, bool):
         return not default
+    if setting.name == "completion_list":
+        return "on"
     return {"top_p": 0.5, "min_p": 0.5}.get(setting.name, default + 1)
 
 

@@ -95,9 +95,8 @@ async def test_a_view_keeps_its_revision_while_the_document_moves_on(running: Ru
 
 async def test_patches_are_seen_by_their_job_only(running: Running) -> None:
     document = python("x = \n")
-    patches = (Patch(start=4, old_end=4, text="yé"),)
-    view = document.view(7)
-    [what_if] = await running.client.complete(view, options(), patches=patches)
+    view = document.view(4).what_if(4, 4, "yé")
+    [what_if] = await running.client.complete(view, options())
     assert what_if.raw == continuation("x = yé", "\n", 8)
     assert await running.text(document, 4) == continuation("x = ", "\n", 8)
 

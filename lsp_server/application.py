@@ -1,0 +1,160 @@
+"""One server and its parts: who is made when, and who is told what.
+
+Knows every part of this package; the handlers in `server` call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import psutil
+from lsprotocol import types
+from pygls.capabilities import ServerCapabilitiesBuilder
+
+from decoding.errors import DraftwoodError
+from decoding.messages import EngineOptions
+from decoding.trimming import Trimmed
+from lsp_server.counts import Counts
+from lsp_server.documents import Document, DocumentStore
+from lsp_server.items import Asked
+from lsp_server.lines import Encoding
+from lsp_server.protocol import Server
+from lsp_server.session import Session
+from lsp_server.settings import Settings
+from lsp_server.settings_source import SettingsSource
+from lsp_server.status import StatusReporter
+from lsp_server.worker_client import WorkerClient
+
+log = logging.getLogger(__name__)
+
+_LOADED_WITH = ("model", "draft_model", "runtime", "device", "dtype", "threads", "context_tokens")
+"""Options that only a new worker can follow."""
+_PARENT_SECONDS = 3.0
+_STATS_SECONDS = 1.0
+
+
+class Application:
+    """Everything behind the handlers of one connection."""
+
+    def __init__(self, server: Server, factory: str) -> None:
+        self._server = server
+        self._factory = factory
+        self._source = SettingsSource(server)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.documents = DocumentStore()
+        self.counts = Counts()
+        self.session: Session | None = None
+        self._begun = asyncio.Event()
+        self._worker: WorkerClient | None = None
+        self._status: StatusReporter | None = None
+
+    def begin(self, params: types.InitializeParams) -> Settings:
+        """The client introduced itself. Nothing is sent yet."""
+        encoding = ServerCapabilitiesBuilder.choose_position_encoding(params.capabilities)
+        self.documents.encoding = _encoding(str(getattr(encoding, "value", encoding)))
+        if params.process_id is not None:
+            self._spawn(self._watch_parent(params.process_id))
+        return self._source.begin(params)
+
+    async def start(self) -> None:
+        """The client is ready: load the model."""
+        self._make(await self._source.pull())
+        self._begun.set()
+
+    async def reconfigure(self, settings: Any) -> None:
+        """Follows new settings; a new worker only where it has to be."""
+        before = self._source.current.engine_options()
+        after = await self._source.changed(settings)
+        if self.session is None:
+            return
+        if all(getattr(before, name) == getattr(after.engine_options(), name) for name in _LOADED_WITH):
+            self.session.settings = after
+            return
+        await self._unmake()
+        self._make(after)
+
+    def ask(
+        self, uri: str, position: types.Position, selected: types.SelectedCompletionInfo | None = None
+    ) -> Asked | None:
+        """What a request asks for; None where the document is not open."""
+        document = self.documents.get(uri)
+        return Asked.at(document, position, self.documents.encoding, selected) if document is not None else None
+
+    def opened(self, document: Document) -> None:
+        """A document was opened, perhaps again."""
+        if self.session is not None:
+            self.session.changed(document)
+
+    def changed(self, document: Document | None) -> None:
+        """A document was edited; None: one that is not open."""
+        if document is not None and self.session is not None:
+            self.session.changed(document)
+
+    def closed(self, document: Document | None) -> None:
+        """A document was closed."""
+        if document is not None and self.session is not None:
+            self.session.closed(document.uri)
+
+    async def suggest(self, asked: Asked | None, *, explicit: bool) -> Sequence[Trimmed]:
+        """Suggestions for a request, best first."""
+        await self._begun.wait()
+        wanted = explicit or self._source.current.suggest.automatic
+        if asked is None or self.session is None or not wanted:
+            return []
+        self.counts.requests += 1
+        suggestions = await self.session.suggest(asked.view, explicit=explicit)
+        self.counts.shown += bool(suggestions)
+        return suggestions
+
+    async def stats(self) -> dict[str, Any]:
+        """Counts, and what the assistant says of itself, now if it is not busy."""
+        facts = self._status.facts if self._status is not None else {}
+        if self._worker is not None and not self._worker.busy:
+            try:
+                facts = await asyncio.wait_for(self._worker.describe(), _STATS_SECONDS)
+            except (TimeoutError, DraftwoodError):
+                log.info("the worker does not describe itself now")
+        return {**facts, **self.counts.table()}
+
+    async def stop(self) -> None:
+        """Ends the worker; nothing is left running."""
+        await self._unmake()
+
+    def _make(self, settings: Settings) -> None:
+        options: EngineOptions = settings.engine_options()
+        window = self._server.client_capabilities.window
+        self._status = StatusReporter(self._server, options.model, work_done=bool(window and window.work_done_progress))
+        self._worker = WorkerClient(options, self._status.worker, self._factory)
+        self.session = Session(self.documents, self._worker, settings, self.counts, self._status.activity)
+        self._worker.start()
+
+    async def _unmake(self) -> None:
+        if self.session is not None:
+            self.session.stop()
+            self.session = None
+        if self._worker is not None:
+            await self._worker.stop()
+            self._worker = None
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch_parent(self, process_id: int) -> None:
+        """Ends everything if the editor is gone without a word; its pipe may be held open by others."""
+        while psutil.pid_exists(process_id):
+            await asyncio.sleep(_PARENT_SECONDS)
+        log.warning("the editor is gone")
+        await self.stop()
+        os._exit(1)  # the thread that reads standard input cannot be interrupted
+
+
+def _encoding(name: str) -> Encoding:
+    if name == "utf-8":
+        return "utf-8"
+    return "utf-32" if name == "utf-32" else "utf-16"

@@ -1,0 +1,34 @@
+"""How suggestions fare, counted in memory and told to nobody but the user.
+
+Knows numbers only: no texts, no file names, nothing on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the server was started."""
+
+    requests: int = 0
+    shown: int = 0
+    accepted: int = 0
+    accepted_characters: int = 0
+    from_cache: int = 0
+    adopted: int = 0
+    generated: int = 0
+
+    def accept(self, argument: Any) -> None:
+        """The editor says that a suggestion was accepted."""
+        self.accepted += 1
+        characters = argument.get("characters") if isinstance(argument, Mapping) else None
+        if isinstance(characters, int):
+            self.accepted_characters += characters
+
+    def table(self) -> dict[str, float]:
+        """The numbers, and the share of shown suggestions that were accepted."""
+        return {**asdict(self), "acceptance_rate": self.accepted / self.shown if self.shown else 0.0}

@@ -1,0 +1,113 @@
+"""One text that the model writes for one place in a document, while it grows and after.
+
+Knows bytes before and after a cursor and what was generated between them; no worker, no tasks, no protocol. Whether
+a later state of the document agrees with it is decided by comparing contents, never by counting events or versions:
+so nothing that a client reorders, repeats or omits can make a wrong text look right.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from decoding.hole import Hole
+from decoding.messages import Chunk, Completion, EngineOptions
+from decoding.stopping import wants_lines
+from decoding.trimming import Trimmed, trim
+from lsp_server.documents import View
+from lsp_server.lines import decode
+
+WINDOW = 20_000
+"""Bytes around the cursor that the text rules may look at."""
+_CLOSERS = re.compile(rb"[)\]}\"']{0,4}\Z")
+"""What editors add by themselves behind the cursor when a bracket or quote is typed."""
+
+
+@dataclass(slots=True)
+class Generation:
+    """The texts for the place between `prefix` and `suffix`, best first once it is finished."""
+
+    view: View
+    options: EngineOptions
+    several_lines: bool
+    prefix: bytes
+    suffix: bytes
+    raws: dict[int, str] = field(default_factory=dict)
+    finished: bool = False
+    """Nothing more will come."""
+    whole: bool = False
+    """The model stopped by itself: the text is no half sentence."""
+    failed: bool = False
+    """The worker could not do it."""
+
+    @classmethod
+    def at(cls, view: View, options: EngineOptions) -> Generation:
+        """An empty one for the view's cursor."""
+        text, offset = view.window(WINDOW, WINDOW)
+        several = wants_lines(Hole.at(text, offset), options.multiline)
+        return cls(view, options, several, view.data[: view.offset], view.data[view.offset :])
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that keeping it costs, about."""
+        return len(self.prefix) + len(self.suffix)
+
+    def add(self, chunk: Chunk) -> None:
+        """Text that came from the worker."""
+        self.raws[chunk.alternative] = self.raws.get(chunk.alternative, "") + chunk.text
+
+    def finish(self, completions: tuple[Completion, ...]) -> None:
+        """The worker's final word: it replaces what was streamed."""
+        self.raws = {rank: completion.raw for rank, completion in enumerate(completions)}
+        self.whole = bool(completions) and completions[0].stop_reason not in ("length", "cancelled")
+        self.finished = True
+
+    def typed(self, view: View) -> str | None:
+        """What stands between this text's place and the view's cursor; None where the view is another place.
+
+        Closers that an editor adds behind the cursor do not make it another place.
+        """
+        data, start = view.data, len(self.prefix)
+        end = len(data) - len(self.suffix)
+        if not start <= view.offset <= end or not data.startswith(self.prefix) or not data.endswith(self.suffix):
+            return None
+        added = data[view.offset : end]
+        if added and (view.offset == start or not _CLOSERS.match(added)):
+            return None
+        return _newlines(decode(data[start : view.offset]))
+
+    def agrees(self, data: bytes) -> bool:
+        """Whether a text may still turn out to follow this one: what was put into its place begins it, so far."""
+        start, end = len(self.prefix), len(data) - len(self.suffix)
+        if start > end or not data.startswith(self.prefix) or not data.endswith(self.suffix):
+            return False
+        put = decode(data[start:end])
+        closers = len(put) - len(put.rstrip(")]}\"'"))
+        return any(self.may_follow(_newlines(put[: len(put) - cut])) for cut in range(min(closers, 4) + 1))
+
+    def may_follow(self, typed: str) -> bool:
+        """Whether the first text begins with `typed`, or may yet."""
+        raw = self.raws.get(0, "")
+        return raw.startswith(typed) or (not self.finished and typed.startswith(raw))
+
+    def answer(self, view: View, typed: str, rank: int = 0) -> Trimmed | None:
+        """The suggestion of alternative `rank` for a view that has `typed` of it already; offsets are the view's."""
+        raw = _newlines(self.raws.get(rank, ""))
+        if not raw.startswith(typed):
+            return None
+        text, offset = view.window(WINDOW, WINDOW)
+        trimmed = trim(
+            raw[len(typed) :],
+            text=text,
+            offset=offset,
+            finished=self.whole,
+            multiline=self.several_lines,
+            language=view.language,
+        )
+        if trimmed is None:
+            return None
+        return Trimmed(trimmed.text, view.offset, view.offset + trimmed.end - trimmed.start)
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

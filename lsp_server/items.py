@@ -1,0 +1,107 @@
+"""Suggestions as the protocol's items, and requests as what they ask for.
+
+Knows the protocol's shapes and positions; nothing of how a suggestion comes about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from decoding.trimming import Trimmed
+from lsp_server.documents import Document, View
+from lsp_server.lines import Encoding, decode
+
+ACCEPTED = "draftwood.accepted"
+_WORD_BEFORE = re.compile(r"\w*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request's place. `replaced_from` to `replaced_to` is what the editor's own list would replace, in bytes of the
+    document; `chosen` what it would put there. Without such a list all is empty and at the cursor."""
+
+    document: Document
+    view: View
+    encoding: Encoding
+    replaced_from: int
+    replaced_to: int
+    chosen: str = ""
+
+    @classmethod
+    def at(
+        cls,
+        document: Document,
+        position: types.Position,
+        encoding: Encoding,
+        selected: types.SelectedCompletionInfo | None = None,
+    ) -> Asked:
+        """What a request at `position` asks for."""
+        offset = document.offset_at(position, encoding)
+        view = document.view(offset)
+        if selected is None:
+            return cls(document, view, encoding, offset, offset)
+        start = document.offset_at(selected.range.start, encoding)
+        end = document.offset_at(selected.range.end, encoding)
+        return cls(document, view.what_if(start, end, selected.text), encoding, start, end, selected.text)
+
+    def range_of(self, suggestion: Trimmed, start: int | None = None) -> types.Range:
+        """What accepting replaces; always within one line."""
+        end = self.replaced_to + suggestion.end - suggestion.start
+        return types.Range(
+            self.document.position_at(self.replaced_from if start is None else start, self.encoding),
+            self.document.position_at(end, self.encoding),
+        )
+
+
+def inline_items(asked: Asked, suggestions: Sequence[Trimmed]) -> list[types.InlineCompletionItem]:
+    """Ghost texts, best first."""
+    return [
+        types.InlineCompletionItem(
+            insert_text=asked.chosen + suggestion.text,
+            range=asked.range_of(suggestion),
+            command=accepted(suggestion, rank),
+        )
+        for rank, suggestion in enumerate(suggestions)
+    ]
+
+
+def completion_items(asked: Asked, suggestions: Sequence[Trimmed]) -> types.CompletionList:
+    """The same for editors that have only a list: it wants items that begin with the word before the cursor."""
+    line = decode(asked.view.data[max(0, asked.view.offset - 1000) : asked.view.offset]).splitlines()
+    word = match[0] if line and (match := _WORD_BEFORE.search(line[-1])) else ""
+    start = asked.view.offset - len(word.encode("utf-8"))
+    items = []
+    for rank, suggestion in enumerate(suggestions):
+        text = word + suggestion.text
+        items.append(
+            types.CompletionItem(
+                label=_label(text),
+                label_details=types.CompletionItemLabelDetails(description="Draftwood"),
+                kind=types.CompletionItemKind.Text,
+                documentation=text if "\n" in text else None,
+                filter_text=text,
+                sort_text=f"~{rank}",
+                text_edit=types.TextEdit(asked.range_of(suggestion, start), text),
+                insert_text_format=types.InsertTextFormat.PlainText,
+                command=accepted(suggestion, rank),
+            )
+        )
+    return types.CompletionList(is_incomplete=True, items=items)
+
+
+def accepted(suggestion: Trimmed, rank: int) -> types.Command:
+    """What the editor runs when the user accepts: the way to count it."""
+    return types.Command(
+        "Suggestion accepted",
+        ACCEPTED,
+        arguments=[{"characters": len(suggestion.text), "alternative": rank}],
+    )
+
+
+def _label(text: str) -> str:
+    first = text.strip().splitlines()[0]
+    return first if len(first) <= 60 and first == text.strip() else f"{first[:60]}…"

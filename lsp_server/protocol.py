@@ -1,0 +1,73 @@
+"""Pygls with what an editor needs changed: no second document store, no popups, an honest exit status.
+
+Knows pygls and lsprotocol; nothing of completions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from importlib.metadata import version
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+log = logging.getLogger(__name__)
+
+
+class Protocol(LanguageServerProtocol):
+    """Hands document notifications straight to our handlers instead of also keeping, and re-splitting, the text."""
+
+    exit_status = 1
+    """0 once the client has asked for shutdown before exit, as the specification wants."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Answers a request that cannot be read with an error, where pygls would leave it unanswered."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" in data and "method" in data:
+                self._send_response(data["id"], error=error.to_response_error())
+            raise
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Generator[Any, Any, None]:
+        """Calls our handler only."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
+        """Calls our handler only."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Generator[Any, Any, None]:
+        """Calls our handler only."""
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:
+        """Remembers the exit status, which pygls raises and then swallows."""
+        self.exit_status = 0 if self._shutdown else 1
+        yield from super().lsp_exit(*args)
+
+
+class Server(LanguageServer):
+    """The server of one editor."""
+
+    protocol: Protocol
+
+    def __init__(self) -> None:
+        super().__init__(
+            "draftwood",
+            version("draftwood"),
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            protocol_cls=Protocol,
+        )
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """Logs where pygls would pop up a window."""
+        log.error("%s in the server", type(error).__name__, exc_info=error)
