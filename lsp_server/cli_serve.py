@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.option("--stdio", is_flag=True, help="Speak over standard input and output (the default).")
 @click.option("--tcp", metavar="HOST:PORT", help="Listen on an address instead.")
-def serve(stdio: bool, tcp: str | None) -> None:
+def serve(stdio: bool, tcp: str | None) -> int:
     """Run the language server for an editor."""
     if stdio and tcp is not None:
         raise click.UsageError("give --stdio or --tcp, not both")
@@ -18,7 +18,4 @@ def serve(stdio: bool, tcp: str | None) -> None:
 
     from lsp_server.server import serve_stdio, serve_tcp
 
-    if tcp is None:
-        serve_stdio()
-    else:
-        serve_tcp(host.strip("[]"), int(port))
+    return serve_stdio() if tcp is None else serve_tcp(host.strip("[]"), int(port))
