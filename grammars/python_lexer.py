@@ -118,10 +118,11 @@ class Mode(ABC):
         try:
             return self.tokens[text]
         except KeyError:
-            found = self.tokens[text] = self._read(text)
+            found = self.tokens[text] = self.try_read(text)
             return found
 
-    def _read(self, text: bytes) -> Step | None:
+    def try_read(self, text: bytes) -> Step | None:
+        """`read` without remembering the answer."""
         mode: Mode = self
         events: tuple[Event, ...] = ()
         for byte in text:

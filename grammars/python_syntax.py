@@ -19,7 +19,7 @@ from grammars.python_terminals import Event, Line, Terminals
 
 _DEEPEST_INDENT = 100
 _DEEPEST_BRACKET = 200
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MOST_MACHINES = 60_000
 """About 2 KB each, stacks included; 100 KB of source text make 8,000."""
 
@@ -216,6 +216,22 @@ class State:
         state = machine.state(step.mode)  # type: ignore[union-attr]
         return state if state.viable else None
 
+    def run(self, text: bytes) -> State | None:
+        """`read` for long texts: nothing of the text is remembered."""
+        mode: Mode = self.mode
+        machine: Machine | None = self.machine
+        for byte in text:
+            step = mode.step(byte)
+            if step is None:
+                return None
+            mode, events = step
+            for event in events:
+                machine = machine.after(event)  # type: ignore[union-attr]
+                if machine is None:
+                    return None
+        state = machine.state(mode)  # type: ignore[union-attr]
+        return state if state.viable else None
+
     def may_end(self) -> bool:
         """Whether the text is a valid file as it stands."""
         if not self.mode.may_end:
@@ -282,7 +298,7 @@ def check_prefix(text: str | bytes, *, suffix: str | bytes | None = None) -> Pre
     A pure function. Never raises for any text; unpaired surrogates are not valid anywhere.
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    skipped = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+    skipped = len(BYTE_ORDER_MARK) if data.startswith(BYTE_ORDER_MARK) else 0
     state, offset = first_hopeless_byte(State.start(), data[skipped:])
     if offset is None:
         return PrefixVerdict(True)

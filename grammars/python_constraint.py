@@ -1,0 +1,157 @@
+"""Python syntax as a constraint over tokens: one vocabulary, states opened at the cursor of a document.
+
+Knows tokens, documents as bytes, and the syntax. Must not know names and scopes (scopes.py), models or draft trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammars.constraint import Bitmask, bit_is_set
+from grammars.python_cursor import LineCache, open_at_cursor
+from grammars.python_masks import SyntaxMasks
+from grammars.python_right import RightContext
+from grammars.python_syntax import State
+from grammars.vocabulary import Vocabulary
+
+_MOST_BLANKS = 12
+"""So many tokens of nothing but white space may follow each other. In the standard library no more than 6 do."""
+
+
+class PythonConstraint:
+    """Python syntax over the tokens of one vocabulary. Make one per tokenizer and share it.
+
+    Args:
+        vocabulary: the bytes of every token.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.masks = SyntaxMasks(vocabulary)
+        self._lines = LineCache()
+        blank = self.masks.sets.where(lambda text: not text.strip(b" \t\n\r\f"))
+        self.blank_ids = frozenset(blank)
+        self.blank_mask = self.masks.sets.mask(blank)
+        self.closing = self.masks.sets.where(lambda text: any(byte in b")]}" for byte in text))
+        self.end_mask = self.masks.sets.mask(vocabulary.end)
+
+    def open(self, text: bytes, offset: int, *, suffix: bool = True) -> PythonState:
+        """The state at byte `offset` of a document.
+
+        Args:
+            text: the whole document, UTF-8.
+            offset: the cursor. What stands after it decides where the completion may end.
+            suffix: False where what is generated replaces everything after the cursor.
+
+        Never raises and never blocks: where the code at the cursor is broken already, the state allows everything
+        and says why in `off_reason`.
+        """
+        opened = open_at_cursor(text[:offset], self._lines)
+        if opened.state is None:
+            return PythonState(self, None, None, off_reason=opened.off_reason)
+        right = RightContext(text[offset:] if suffix else b"", opened.state)
+        return PythonState(self, opened.state, right)
+
+
+class PythonState:
+    """One immutable state: see `grammars.constraint.Constraint`.
+
+    Attributes:
+        off_reason: why the constraint is off and everything is allowed, or None where it is on.
+    """
+
+    __slots__ = ("_blanks", "_constraint", "_mask", "_next", "_right", "_syntax", "off_reason")
+
+    def __init__(
+        self,
+        constraint: PythonConstraint,
+        syntax: State | None,
+        right: RightContext | None,
+        blanks: int = 0,
+        off_reason: str | None = None,
+    ) -> None:
+        self._constraint = constraint
+        self._syntax = syntax
+        self._right = right
+        self._blanks = blanks
+        self.off_reason = off_reason
+        self._next: dict[int, PythonState | None] = {}
+        self._mask: Bitmask | None = None
+
+    @property
+    def syntax(self) -> State | None:
+        """The syntax state, None where the constraint is off."""
+        return self._syntax
+
+    def advance(self, token: int) -> PythonState | None:
+        """The state after `token`, or None where it is forbidden."""
+        try:
+            return self._next[token]
+        except KeyError:
+            state = self._next[token] = self._advance(token)
+            return state
+
+    def _advance(self, token: int) -> PythonState | None:
+        constraint, syntax = self._constraint, self._syntax
+        if syntax is None or self._right is None:
+            return self
+        vocabulary = constraint.vocabulary
+        text = vocabulary.tokens[token] if 0 <= token < vocabulary.size else b""
+        blanks = self._blanks + 1 if token in constraint.blank_ids else 0
+        if not text or blanks > _MOST_BLANKS:
+            return None
+        read = syntax.read(text)
+        if read is None or self._closes_too_much(read):
+            return None
+        return PythonState(constraint, read, self._right, blanks)
+
+    def _closes_too_much(self, read: State) -> bool:
+        """Whether a bracket is closed that the text after the cursor closes."""
+        depth = read.machine.depth
+        if self._syntax is None or self._right is None or depth >= self._syntax.machine.depth:
+            return False
+        return depth < self._right.best.depth
+
+    def permits(self, token: int) -> bool:
+        """Whether `token` may come next; an end of text where the text after the cursor then still fits."""
+        if token in self._constraint.vocabulary.end:
+            return self._may_end()
+        return self.advance(token) is not None
+
+    def _may_end(self) -> bool:
+        return self._syntax is None or self._right is None or self._right.may_end(self._syntax)
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, read from here, are allowed. An end of text is the last that can be."""
+        state = self
+        for count, token in enumerate(tokens):
+            following = state.advance(token)
+            if following is None:
+                return count + (token in self._constraint.vocabulary.end and state._may_end())
+            state = following
+        return len(tokens)
+
+    def allowed(self) -> Bitmask | None:
+        """int32[ceil(V / 32)], or None where the constraint is off. Shared: do not write into it."""
+        if self._syntax is None:
+            return None
+        if self._mask is None:
+            self._mask = self._compute_mask(self._syntax)
+        return self._mask
+
+    def _compute_mask(self, syntax: State) -> Bitmask:
+        constraint = self._constraint
+        mask = constraint.masks.mask(syntax)
+        if self._blanks >= _MOST_BLANKS:
+            mask = mask & ~constraint.blank_mask
+        if syntax.machine.depth and self._right is not None and self._right.best.depth:
+            refused = [t for t in constraint.closing if bit_is_set(mask, t) and self.advance(t) is None]
+            mask = mask & ~constraint.masks.sets.mask(refused)
+        return mask | constraint.end_mask if self._may_end() else mask
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """Syntax has no soft preferences."""
+        return None
