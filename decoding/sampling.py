@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from grammars.constraint import Constraint, bitmask_to_bool
 
+_BLOCK = 512
+"""Weights that are summed at a time when one is drawn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -80,12 +83,11 @@ def choose(
     if sampling.greedy:
         best = int(scores.argmax())
         return best if scores[best] != -np.inf else None
-    probabilities = distribution(scores, sampling)
-    if probabilities is None:
+    ids, weights = support(scores, sampling)
+    if not len(weights):
         return None
-    cumulative = np.cumsum(probabilities)
-    drawn = int(np.searchsorted(cumulative, sampling.uniform(len(context)) * cumulative[-1], side="right"))
-    return min(drawn, int(np.flatnonzero(probabilities)[-1]))
+    drawn = draw(weights, sampling.uniform(len(context)))
+    return int(ids[drawn]) if ids is not None else drawn
 
 
 def best_tokens(row: torch.Tensor, state: Constraint | None, count: int) -> list[int]:
@@ -124,41 +126,86 @@ def _adjusted(
     penalty: tuple[NDArray[np.int32], NDArray[np.float32]] | None,
     repetition_penalty: float,
     context: Sequence[int],
-) -> NDArray[np.float64]:
-    """float64[V]: logits after repetition penalty, mask and soft preferences, in that order."""
-    scores = row.detach().to("cpu", torch.float64).numpy().copy()
+) -> NDArray[np.float32]:
+    """float32[V]: logits after repetition penalty, mask and soft preferences, in that order. Not to be written to:
+    it is the row itself where nothing changes it."""
+    scores: NDArray[np.float32] = row.detach().to("cpu", torch.float32).numpy()
+    mask = state.allowed() if state is not None else None
+    if repetition_penalty != 1.0 or mask is not None or penalty is not None:
+        scores = scores.copy()
     if repetition_penalty != 1.0:
         seen = np.unique(np.asarray(context, dtype=np.int64))
         seen = seen[seen < len(scores)]
         scores[seen] = np.where(scores[seen] > 0, scores[seen] / repetition_penalty, scores[seen] * repetition_penalty)
-    if state is not None:
-        mask = state.allowed()
-        if mask is not None:
-            allowed = np.zeros(len(scores), dtype=np.bool_)
-            count = min(len(scores), len(mask) * 32)
-            allowed[:count] = bitmask_to_bool(mask, count)
-            scores[~allowed] = -np.inf
+    if mask is not None:
+        count = min(len(scores), len(mask) * 32)
+        scores[count:] = -np.inf
+        scores[:count][~bitmask_to_bool(mask, count)] = -np.inf
     if penalty is not None:
         scores[penalty[0]] += penalty[1]
     return scores
 
 
-def distribution(scores: NDArray[np.float64], sampling: Sampling) -> NDArray[np.float64] | None:
-    """float64[V]: probabilities of adjusted logits at `sampling.temperature` > 0 after top-k, top-p and min-p;
-    None where every score is -inf."""
+def support(scores: NDArray[np.float32], sampling: Sampling) -> tuple[NDArray[np.int64] | None, NDArray[np.float32]]:
+    """What may be drawn from adjusted logits at `sampling.temperature` > 0, after top-k, top-p and min-p.
+
+    Returns:
+        The token ids (None: all, in order) and weights that are proportional to their probabilities; no weights
+        where every score is -inf.
+    """
     highest = scores.max()
     if highest == -np.inf:
-        return None
-    probabilities = np.exp((scores - highest) / sampling.temperature)
-    probabilities /= probabilities.sum()
+        return None, np.empty(0, np.float32)
+    weights = np.exp((scores - highest) * np.float32(1.0 / sampling.temperature))
+    ids: NDArray[np.int64] | None = None
     if sampling.top_k or sampling.top_p < 1.0:
-        order = np.argsort(-probabilities, kind="stable")
-        keep = len(order) if not sampling.top_k else min(sampling.top_k, len(order))
-        if sampling.top_p < 1.0:
-            mass = np.cumsum(probabilities[order])
-            keep = min(keep, int(np.searchsorted(mass, sampling.top_p * mass[keep - 1])) + 1)
-        probabilities[order[keep:]] = 0.0
+        ids = _truncated(weights, sampling.top_k or len(weights), sampling.top_p)
+        weights = weights[ids]
     if sampling.min_p:
-        probabilities[probabilities < sampling.min_p * probabilities.max()] = 0.0
-    normalised: NDArray[np.float64] = probabilities / probabilities.sum()
-    return normalised
+        enough = weights >= np.float32(sampling.min_p)  # the best weight is 1
+        ids = np.flatnonzero(enough) if ids is None else ids[enough]
+        weights = weights[enough]
+    return ids, weights
+
+
+def _truncated(weights: NDArray[np.float32], top_k: int, top_p: float) -> NDArray[np.int64]:
+    """The ids of the `top_k` largest weights, of these the fewest that hold `top_p` of their mass; ties go to the
+    lower id. Sorts only what can matter: sorting a whole row takes as long as a pass of a small model."""
+    cuts_by_count = top_k < len(weights)
+    whole = 0.0 if cuts_by_count else _mass(weights)
+    floor = 1e-2
+    while True:
+        ids = np.flatnonzero(weights > np.float32(floor))
+        if floor == 0.0 or (len(ids) >= top_k if cuts_by_count else _mass(weights[ids]) >= top_p * whole):
+            break
+        floor = floor * 1e-2 if floor > 1e-20 else 0.0
+    ids = ids[np.argsort(-weights[ids], kind="stable")][:top_k]
+    if top_p < 1.0:
+        cumulative = np.cumsum(weights[ids], dtype=np.float64)
+        ids = ids[: int(np.searchsorted(cumulative, top_p * (whole or cumulative[-1]))) + 1]
+    return ids
+
+
+def draw(weights: NDArray[np.float32], uniform: float) -> int:
+    """The index whose share of the summed weights `uniform` in [0, 1) falls into; never one of weight 0.
+
+    Sums blocks first: a running sum over a whole row would take four times as long.
+    """
+    blocks = -(-len(weights) // _BLOCK)
+    padded = np.zeros(blocks * _BLOCK, dtype=np.float32)
+    padded[: len(weights)] = weights
+    ends = np.cumsum(padded.reshape(blocks, _BLOCK).sum(axis=1, dtype=np.float64))
+    wanted = uniform * ends[-1]
+    block = min(int(np.searchsorted(ends, wanted, side="right")), blocks - 1)
+    first = block * _BLOCK
+    before = ends[block - 1] if block else 0.0
+    inside = before + np.cumsum(padded[first : first + _BLOCK], dtype=np.float64)
+    found = first + int(np.searchsorted(inside, wanted, side="right"))
+    # Rounding may leave `wanted` at the very end of a block: then it is the last weight up to there.
+    return (
+        found if found < first + _BLOCK and weights[found] > 0 else int(np.flatnonzero(weights[: first + _BLOCK])[-1])
+    )
+
+
+def _mass(weights: NDArray[np.float32]) -> float:
+    return float(weights.sum(dtype=np.float64))
