@@ -137,7 +137,11 @@ class Provisioner:
         partial = folder.path / (WEIGHTS_SAFETENSORS + ".partial")
 
         def written(fraction: float) -> None:
-            progress(ModelProgress(model=folder.name, stage="convert", fraction=fraction, message="converting weights"))
+            progress(
+                ModelProgress(
+                    model=folder.name, stage="convert", fraction=fraction, message=f"Converting {folder.name}"
+                )
+            )
 
         write_safetensors(gguf, partial, written)
         partial.replace(folder.path / WEIGHTS_SAFETENSORS)
@@ -204,7 +208,7 @@ class Provisioner:
             bring_from_mirror(
                 source, gguf, lambda now: progress(_download(name, now, source.size)), self.patience, self.locate
             )
-        progress(ModelProgress(model=name, stage="convert", message="reading the tokenizer"))
+        progress(ModelProgress(model=name, stage="convert", message=f"Reading the tokenizer of {name}"))
         write_folder_files(GgufFile(gguf), folder)
 
     def _local(self, path: Path, name: str, progress: Progress) -> ModelFolder:
@@ -261,11 +265,14 @@ def _gguf_in(path: Path) -> Path:
 def _download(name: str, now: int, total: int) -> ModelProgress:
     fraction = min(1.0, now / total) if total else None
     return ModelProgress(
-        model=name, stage="download", fraction=fraction, message=f"{now / 1e6:.0f} of {total / 1e6:.0f} MB"
+        model=name,
+        stage="download",
+        fraction=fraction,
+        message=f"Downloading {name}, {now / 1e6:.0f} of {total / 1e6:.0f} MB",
     )
 
 
 def _waiting(name: str, progress: Progress) -> Callable[[], None]:
     return lambda: progress(
-        ModelProgress(model=name, stage="download", message="another process is already bringing it; waiting")
+        ModelProgress(model=name, stage="download", message=f"Another process is bringing {name}; waiting")
     )

@@ -229,7 +229,7 @@ def test_two_processes_bring_a_model_once(tmp_path: Path, plan: Plan, server: Fi
     assert [child.returncode for child in children] == [0, 0], outputs
     assert {output.splitlines()[-1] for output, _ in outputs} == {str(tmp_path / "store/models/tiny")}
     assert server.ranges == [None] * len(plan.links)
-    assert any("another process" in output for output, _ in outputs)
+    assert any("Another process" in output for output, _ in outputs)
 
 
 def test_a_damaged_model_is_brought_again(tmp_path: Path, plan: Plan, gguf: bytes, server: FileServer) -> None:
