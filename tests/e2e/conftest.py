@@ -12,7 +12,9 @@ import pytest
 # The helpers beside this file are modules of the tests, not of the package.
 sys.path.insert(0, str(Path(__file__).parent))
 
-import editors
+pytest.register_assert_rewrite("events", "neovim", "workbench")
+
+import editors  # noqa: E402
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pynvim
 from events import until
 
@@ -26,6 +27,7 @@ return table.concat(rows, '\\n')
 START = """
 local plugin, cmd, options = ...
 vim.o.swapfile = false
+vim.o.cmdheight = 3 -- long messages would end in a prompt
 vim.o.statusline = '%f %{v:lua.require("draftwood").status()}'
 vim.o.laststatus = 2
 vim.opt.runtimepath:append(plugin)
@@ -47,6 +49,7 @@ class Neovim:
         os.environ.update(env)  # pynvim starts the child with our own environment
         self.nvim = pynvim.attach("child", argv=[str(binary), "--clean", "--embed", "--headless"])
         self.nvim.ui_attach(COLUMNS, ROWS, rgb=True)  # an embedded Neovim waits for a screen before it reads keys
+        self.home = home
         self.pid: int = self.nvim.funcs.getpid()
         self.lua(START, str(PLUGIN), server, options or {})
 
@@ -64,6 +67,22 @@ class Neovim:
             path.write_bytes(text.encode())
         self.nvim.command(f"edit {path}")
         self.wait_ready()
+
+    def forget(self) -> None:
+        """Closes everything that a test has opened, and empties the server's log."""
+        self.lua("vim.cmd.stopinsert(); vim.cmd('silent! tabonly! | silent! only!')")
+        self.nvim.command("set completeopt& | messages clear | enew!")
+        self.lua("""
+            for _, bufnr in ipairs(vim.api.nvim_list_bufs()) do
+              if bufnr ~= vim.api.nvim_get_current_buf() then vim.api.nvim_buf_delete(bufnr, { force = true }) end
+            end""")
+        (self.home / "events.jsonl").write_text("")
+
+    def server_pid(self) -> int:
+        """The process of the server, as the system knows it."""
+        children = psutil.Process(self.pid).children()
+        [server] = [child.pid for child in children if any("stub_server" in word for word in child.cmdline())]
+        return server
 
     def wait_ready(self) -> None:
         until(lambda: self.lua("return require('draftwood').status()") == "Draftwood", "the server to be ready")

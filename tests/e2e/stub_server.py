@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +105,7 @@ def initialize(params: lsp.InitializeParams) -> None:
     info = params.client_info
     server.note("initialize", client=info.name if info else None, settings=server.settings, pid=os.getpid())
     if server.behaviour.start == "die":
-        sys.exit("the stub was told to die")
+        os._exit(1)
 
 
 @server.feature(lsp.INITIALIZED)
@@ -134,7 +133,7 @@ async def configuration_changed(_: lsp.DidChangeConfigurationParams) -> None:
 
 
 @server.feature(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, lsp.InlineCompletionOptions())
-async def inline_completion(params: lsp.InlineCompletionParams) -> lsp.InlineCompletionList | None:
+async def inline_completion(params: lsp.InlineCompletionParams) -> lsp.InlineCompletionList:
     uri, position = params.text_document.uri, params.position
     line = server.line_at(uri, position.line)
     codec = server.workspace.position_codec
@@ -148,8 +147,6 @@ async def inline_completion(params: lsp.InlineCompletionParams) -> lsp.InlineCom
         shown=bool(texts),
         version=server.workspace.get_text_document(uri).version,
     )
-    if not texts:
-        return None
     first = position if start is None else start
     # Closing brackets that the editor typed by itself are replaced, or they stay behind the suggestion.
     closers = len(after) if all(c in CLOSERS for c in after.strip()) else 0
@@ -170,7 +167,7 @@ def _suggestions(
         _, found, typed = before.rpartition(trigger)
         rests = tuple(text[len(typed) :] for text in texts if text.startswith(typed) and len(text) > len(typed))
         if found and rests:
-            if server.settings.get("multiline") == "never":
+            if server.settings.get("suggest", {}).get("multiline") == "never":
                 rests = tuple(rest.split("\n")[0] for rest in rests)
             return None, rests
     return None, ()
@@ -203,12 +200,12 @@ async def answer(params: Any) -> dict[str, Any]:
     uri = params.textDocument.uri
     server.note("answer", command=params.command, uri=uri, range=_plain(getattr(params, "range", None)))
     server.status("busy")
-    text = _text_of(name, getattr(params.arguments, "instruction", None) or "")
+    text = _text_of(name, getattr(params.arguments, "question", ""))
     sent = ""
     try:
         for start in range(0, len(text), 12):
             sent += text[start : start + 12]
-            progress = {"token": params.token, "value": {"text": text[start : start + 12]}}
+            progress = lsp.ProgressParams(token=params.token, value={"text": text[start : start + 12]})
             server.protocol.notify("$/progress", progress)
             await asyncio.sleep(server.behaviour.chunk_seconds)
     except asyncio.CancelledError:
@@ -221,16 +218,18 @@ async def answer(params: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The plain dict of what pygls made a named tuple of."""
-    return json.loads(json.dumps(server.protocol._converter.unstructure(value), default=lambda o: o._asdict()))
+    """Plain dicts of what pygls made of untyped JSON (named tuples) or of the protocol's types."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _plain(part) for name, part in value._asdict().items()}
+    return server.protocol._converter.unstructure(value)
 
 
-def _text_of(name: str, instruction: str) -> str:
+def _text_of(name: str, question: str) -> str:
     match name:
         case "explain":
             return EXPLANATION
         case "reason":
-            return f"<think>\nThe question is: {instruction}\nTwo cases.\n</think>\n\nIt is **linear** in the length.\n"
+            return f"<think>\nThe question is: {question}\nTwo cases.\n</think>\n\nIt is **linear** in the length.\n"
         case _:
             return f"The change for *{name}*:\n\n```python\nif not values:\n    return 0.0\n```\n"
 
@@ -311,7 +310,7 @@ def _offer(name: str) -> None:
         """For clients without the custom request: the whole answer at once."""
         uri = argument.textDocument.uri
         server.note("command", command=f"draftwood.{name}")
-        return {"text": _text_of(name, getattr(argument, "instruction", "")), "edit": _edit_of(name, uri)}
+        return {"text": _text_of(name, getattr(argument, "question", "")), "edit": _edit_of(name, uri)}
 
 
 for _name in ANSWERS:

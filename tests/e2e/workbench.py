@@ -15,7 +15,7 @@ from typing import Any
 
 from editors import CodeServer
 from events import until
-from playwright.sync_api import BrowserContext, Frame, Page
+from playwright.sync_api import BrowserContext, Frame, Locator, Page
 
 QUIET_SETTINGS: dict[str, Any] = {
     "chat.disableAIFeatures": True,
@@ -156,13 +156,13 @@ class Workbench:
         except AssertionError:
             assert read().decode() == wanted
 
+    def status_item(self) -> Locator:
+        return self.page.locator('.statusbar-item[id$="draftwood.status"]')
+
     def status(self) -> str:
         """What a screen reader says of the status bar item."""
-        item = self.page.locator('.statusbar-item[id="draftwood.draftwood.draftwood.status"]')
-        item = item if item.count() else self.page.locator('.statusbar-item[id*="draftwood.status"]')
-        if not item.count():
-            return ""
-        return (item.first.get_attribute("aria-label") or "") + "|" + (item.first.text_content() or "")
+        item = self.status_item()
+        return item.first.get_attribute("aria-label") or "" if item.count() else ""
 
     def wait_status(self, wanted: str) -> str:
         def said() -> str:

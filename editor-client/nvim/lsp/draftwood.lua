@@ -20,9 +20,9 @@ return {
       end
     end,
   },
-  on_exit = function(code, _, client_id)
+  on_exit = function(code, signal, client_id)
     vim.schedule(function()
-      require('draftwood.status').exited(client_id, code)
+      require('draftwood.status').exited(client_id, code ~= 0 or signal ~= 0)
     end)
   end,
 }

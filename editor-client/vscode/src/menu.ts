@@ -66,7 +66,7 @@ async function chooseModel({ program, log }: Draftwood): Promise<void> {
     chosen === other
       ? await vscode.window.showInputBox({ title: 'Draftwood: model', prompt: 'A hub id or a folder' })
       : chosen?.label;
-  if (model) await configuration.update('model', model, vscode.ConfigurationTarget.Global);
+  if (model) await configuration.update('model.name', model, vscode.ConfigurationTarget.Global);
 }
 
 function doctor({ program }: Draftwood): void {

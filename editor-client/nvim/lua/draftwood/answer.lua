@@ -76,12 +76,21 @@ local function open(title)
   return bufnr
 end
 
+--- Neovim does not tell when a request was cancelled, so its end is drawn here.
+---@param token string
+local function cancel(token)
+  local answer = running[token]
+  running[token] = nil
+  if answer and answer.request then
+    answer.client:cancel_request(answer.request)
+    draw(answer, '*Stopped.*')
+  end
+end
+
 --- Stops every answer that is being written.
 function M.stop()
-  for _, answer in pairs(running) do
-    if answer.request then
-      answer.client:cancel_request(answer.request)
-    end
+  for _, token in ipairs(vim.tbl_keys(running)) do
+    cancel(token)
   end
 end
 
@@ -104,8 +113,7 @@ function M.ask(client, name, target, bufnr)
   local sent, request = client:request('draftwood/answer', params, function(err, result)
     running[token] = nil
     if err then
-      local stopped = err.code == vim.lsp.protocol.ErrorCodes.RequestCancelled
-      draw(answer, stopped and '*Stopped.*' or ('*Failed: %s*'):format(err.message))
+      draw(answer, ('*Failed: %s*'):format(err.message))
       return
     end
     answer.streamed = result.text or answer.streamed
@@ -119,9 +127,7 @@ function M.ask(client, name, target, bufnr)
     buffer = answer.bufnr,
     once = true,
     callback = function()
-      if running[token] and answer.request then
-        client:cancel_request(answer.request)
-      end
+      cancel(token)
     end,
   })
 end

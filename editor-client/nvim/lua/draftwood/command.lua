@@ -122,17 +122,19 @@ function M.status()
   if not client or not status then
     return warn('no server for this buffer')
   end
-  local lines = { require('draftwood').status(), status.message }
+  local lines = { '**' .. require('draftwood').status() .. '**', status.message }
+  local function show()
+    vim.lsp.util.open_floating_preview(lines, 'markdown', { border = 'rounded', focus_id = 'draftwood' })
+  end
   if not offered(client).stats then
-    vim.notify(table.concat(lines, '\n'))
-    return
+    return show()
   end
   local request = { command = 'draftwood.stats', arguments = { vim.empty_dict() } }
   client:request('workspace/executeCommand', request, function(_, stats)
     for name, value in vim.spairs(stats or {}) do
-      table.insert(lines, ('%s: %s'):format(name:gsub('_', ' '), tostring(value)))
+      table.insert(lines, ('- %s: %s'):format(name:gsub('_', ' '), tostring(value)))
     end
-    vim.notify(table.concat(lines, '\n'))
+    show()
   end, vim.api.nvim_get_current_buf())
 end
 

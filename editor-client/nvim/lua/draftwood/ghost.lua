@@ -210,11 +210,7 @@ function M.dismiss(bufnr)
   local state = states[bufnr]
   local shown = current(bufnr) ~= nil
   if state then
-    vim.schedule(function()
-      if states[bufnr] == state and api.nvim_buf_is_valid(bufnr) then
-        quiet(bufnr, state)
-      end
-    end)
+    quiet(bufnr, state)
     state.suggestions = {}
   end
   return shown

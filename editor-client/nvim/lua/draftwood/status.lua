@@ -25,11 +25,11 @@ end
 
 --- A server ended: one that died is started again, one that dies again and again is not.
 ---@param client_id integer
----@param code integer
-function M.exited(client_id, code)
+---@param died boolean not because it was asked to
+function M.exited(client_id, died)
   states[client_id] = nil
   vim.cmd.redrawstatus({ bang = true })
-  if code == 0 or vim.v.exiting ~= vim.NIL then
+  if not died or vim.v.exiting ~= vim.NIL then
     return
   end
   local now = os.time()
