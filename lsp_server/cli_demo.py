@@ -52,8 +52,9 @@ Connect an editor (details in the README):
 
 
 @click.command()
+@click.option("--svg", type=click.Path(dir_okay=False), metavar="FILE", help="Also write what is shown as a picture.")
 @engine_options
-def demo(**values: Any) -> None:
+def demo(svg: str | None, **values: Any) -> None:
     """Complete a hole in a sample file."""
     from decoding.assistant import Assistant
 
@@ -63,7 +64,10 @@ def demo(**values: Any) -> None:
     with ProgressBar() as progress:
         assistant = Assistant(options, progress)
     completion = assistant.complete(snapshot, options, lambda: False, lambda _: None)[0]
-    console = Console(highlight=False)
+    # A picture is drawn as a terminal of fixed width with colours would show it.
+    console = Console(highlight=False, record=True, width=100, force_terminal=True) if svg else Console(highlight=False)
     console.rule("orders.py")
     show_completion(completion, snapshot, console)
     console.print(Panel(_NEXT, border_style="dim", expand=False))
+    if svg:
+        console.save_svg(svg, title="make demo")

@@ -25,7 +25,7 @@ def show_completion(completion: Completion, snapshot: Snapshot, console: Console
     body = Text(head, style="dim")
     # Without colours the marks still show where the suggestion begins and ends.
     marks = ("", "") if console.is_terminal and not console.no_color else ("⟦", "⟧")
-    body.append(marks[0] + completion.text + marks[1], style="bold green")
+    body.append(marks[0] + completion.text + marks[1], style="bold bright_green")
     if replaced and not completion.text.endswith(replaced):
         body.append(replaced, style="strike dim")
     body.append(tail.rstrip("\n"), style="dim")
