@@ -184,10 +184,14 @@ class LookupSource:
         left = 1.0
         found: dict[int, float] = {}
         for length, votes in _by_agreement(place.places):
-            rate = self._rates.probability(_bucket(length, votes))
-            share = left * rate / sum(votes.values())
-            for token, count in votes.items():
-                found[token] = found.get(token, 0.0) + share * count
+            # Where the longer agreements are wrong, so is every shorter one that names the same token.
+            fresh = {token: count for token, count in votes.items() if token not in found} if found else votes
+            if not fresh:
+                continue
+            rate = self._rates.probability(_bucket(length, fresh))
+            share = left * rate / sum(fresh.values())
+            for token, count in fresh.items():
+                found[token] = share * count
             left *= 1.0 - rate
         return list(found.items())
 

@@ -12,6 +12,7 @@ from transformers import Qwen2Config
 
 from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Observation
+from decoding.models.target import TreeLogits
 from decoding.models.transformers_model import TransformersModel
 from grammars.constraint import Bitmask, bitmask_of
 
@@ -35,6 +36,12 @@ def tiny_model(seed: int = 0) -> TransformersModel:
         attn_implementation="eager",
     )
     return TransformersModel.from_config(config, seed=seed, dtype=torch.float64)
+
+
+def no_logits(rows: int) -> TreeLogits:
+    """A pass of which nothing is known."""
+    nothing = torch.full((rows, 2), -torch.inf)
+    return TreeLogits(nothing, torch.zeros((rows, 2), dtype=torch.int32), nothing)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""The lookup source: an index that is cut and continued, and probabilities from longest agreements."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decoding.draft_tree import DraftTree
+from decoding.drafters.drafter import Observation
+from decoding.drafters.growing import GrowingDrafter
+from decoding.drafters.lookup import LookupSource, SuffixIndex
+from decoding.models.target import TreeLogits
+from decoding.verify import Verdict
+from tests.decoding.fakes import no_logits
+
+texts = st.lists(st.integers(0, 5), max_size=40)
+
+
+@given(texts, st.lists(texts, max_size=4))
+def test_an_index_that_was_changed_equals_a_fresh_one(first: list[int], later: list[list[int]]) -> None:
+    index = SuffixIndex()
+    for tokens in [first, *later]:
+        index.become(tokens)
+        fresh = SuffixIndex()
+        fresh.extend(tokens)
+        assert index.tokens == fresh.tokens == tokens
+        for before in range(-1, 6):
+            for token in range(6):
+                assert index.places_after(before, token, 100) == fresh.places_after(before, token, 100)
+
+
+@given(texts.filter(lambda text: len(text) > 1))
+def test_places_follow_what_was_asked(text: list[int]) -> None:
+    index = SuffixIndex()
+    index.extend(text)
+    pair = tuple(text[-2:])
+    places = index.places_after(*pair, 100)
+    assert places == [i for i in range(2, len(text) + 1) if tuple(text[i - 2 : i]) == pair]
+    for place in places:
+        agreed = index.agreement(place, text)
+        assert text[place - agreed : place] == text[len(text) - agreed :]
+        assert agreed in (16, place, len(text)) or text[place - agreed - 1] != text[-agreed - 1]
+
+
+def successors(source: LookupSource, tokens: list[int]) -> dict[int, float]:
+    source.begin(tokens)
+    return dict(source.successors(source.root(tokens)))
+
+
+def test_the_longest_agreement_gets_the_most() -> None:
+    found = successors(LookupSource(), [1, 2, 3, 7, 9, 2, 3, 8, 1, 2, 3])
+    assert found[7] > found[8] > 0
+    assert sum(found.values()) <= 1.0
+
+
+@given(texts.filter(bool))
+def test_probabilities_never_sum_to_more_than_one(text: list[int]) -> None:
+    assert sum(successors(LookupSource(), text).values()) <= 1.0 + 1e-9
+
+
+def test_other_documents_are_looked_up_and_forgotten() -> None:
+    source = LookupSource()
+    assert successors(source, [1, 2]) == {}
+    source.remember("other", [5, 1, 2, 6, 7])
+    assert set(successors(source, [1, 2])) == {6}
+    source.remember("other", [5, 1, 2, 8, 7])
+    assert set(successors(source, [1, 2])) == {8}
+    source.forget("other")
+    source.forget("never seen")
+    assert successors(source, [1, 2]) == {}
+
+
+def test_what_is_remembered_is_bounded_and_the_oldest_leaves() -> None:
+    source = LookupSource(corpus_tokens=10)
+    for number in range(5):
+        source.remember(str(number), [number, 20 + number, 30 + number, 40])
+    assert successors(source, [0, 20]) == {}
+    assert set(successors(source, [4, 24])) == {34}
+    source.remember("huge", [1, 2, 3] * 50)
+    assert sum(len(index.tokens) for index in source._documents.values()) <= 10
+
+
+def test_after_a_surprise_the_pair_is_looked_up() -> None:
+    source = LookupSource()
+    tokens = [1, 2, 3, 4, 2, 9, 8, 1, 2]
+    source.begin(tokens)
+    root = source.root(tokens)
+    assert set(dict(source.successors(source.after(source.after(root, 9), 8)))) == {1}
+    assert source.successors(source.after(root, 77)) == []
+
+
+def test_rates_follow_what_happens() -> None:
+    source = LookupSource()
+    drafter = GrowingDrafter([source])
+    tokens = [1, 2, 3] * 4
+    drafter.begin(tokens)
+    before = dict(source.successors(source.root(tokens)))[1]
+    for _ in range(30):
+        tree = drafter.propose(tokens, None, 4)
+        verdict = Verdict((0,), (50,), None)  # always something else
+        drafter.observe(Observation(tokens[-1], tokens[-2], tree, no_logits(len(tree) + 1), verdict))
+    assert dict(source.successors(source.root(tokens)))[1] < before / 2
+
+
+def test_a_tree_of_a_repeated_text_is_one_long_path() -> None:
+    drafter = GrowingDrafter([LookupSource()])
+    tokens = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2, 3]
+    drafter.begin(tokens)
+    tree = drafter.propose(tokens, None, 5)
+    assert tree.token_ids.tolist()[:5] == [4, 5, 6, 7, 8]
+    assert tree.parents.tolist()[:5] == [-1, 0, 1, 2, 3]
+    assert set(tree.sources) == {"lookup"}
+
+
+def test_nothing_to_look_up_is_an_empty_tree() -> None:
+    drafter = GrowingDrafter([LookupSource()])
+    for tokens in ([1], [1, 2, 3]):
+        drafter.begin(tokens)
+        assert len(drafter.propose(tokens, None, 5)) == 0
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7])
+def test_more_is_offered_than_asked_for_but_not_without_bound(budget: int) -> None:
+    drafter = GrowingDrafter([LookupSource()])
+    tokens = [token for number in range(30) for token in (1, 2, 10 + number)] + [1, 2]
+    drafter.begin(tokens)
+    tree = drafter.propose(tokens, None, budget)
+    assert isinstance(tree, DraftTree)
+    assert budget < len(tree) <= 3 * budget
+    assert isinstance(no_logits(1), TreeLogits)
