@@ -241,18 +241,15 @@ def facts_of(piece: Piece, parsed: ParsedPiece) -> PieceFacts:
 
 def _damaged(piece: Piece) -> PieceFacts:
     """Facts of a piece that cannot be parsed: any word of it may be bound, in the body around it or as a global."""
-    root = Scope(ScopeKind.MODULE, "", -1, 0, len(piece.text))
-    for match in _WORD.finditer(piece.text):
-        word = match[0].decode("utf-8", "replace")
-        if word not in root.bindings:
-            root.bindings[word] = [Binding(BindingKind.WORD, match.start(), 0)]
+    words = frozenset(identifier(word) for word in set(_WORD.findall(piece.text)))
+    binding = [Binding(BindingKind.WORD, 0, 0)]
+    root = Scope(ScopeKind.MODULE, "", -1, 0, len(piece.text), bindings=dict.fromkeys(words, binding))
     scopes, body = [root], 0
     if piece.opens_class:
         scopes.append(Scope(ScopeKind.CLASS, "", 0, len(piece.text), len(piece.text)))
         body = 1
-    names = frozenset(root.bindings)
     hatches = (Hatch("star import"),) if re.search(rb"\bimport\s*\(?\s*\*", piece.text) else ()
-    return PieceFacts(tuple(scopes), (), root.bindings, hatches, body, False, True, names, names, names, frozenset())
+    return PieceFacts(tuple(scopes), (), root.bindings, hatches, body, False, True, words, words, words, frozenset())
 
 
 class _Collector:

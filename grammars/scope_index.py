@@ -7,17 +7,21 @@ text, because facts are a function of a piece's bytes alone. Knows bytes and off
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from grammars.scope_facts import ParsedPiece, PieceFacts, facts_of, parse
-from grammars.scope_pieces import Piece, cut
+from grammars.scope_pieces import Piece, Stack, cut
 
 # Below this many bytes a fresh parse costs less than finding the difference and editing the old tree (measured:
 # 3 MB/s, so 4 KB take 1.3 ms).
 _REPARSE_FROM = 4096
+
+# An open string with fields or continued lines was looked for beyond the piece that it was given up in.
+_LOOKS_AHEAD = re.compile(rb"[fFtT][rR]?['\"]|\\[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +67,22 @@ class ScopeIndex:
         text = self.text[:start] + replacement + self.text[old_end:]
         delta = len(replacement) - (old_end - start)
         touched = self.entry_at(start)
-        # The piece before the touched one may swallow it (`else`, a deeper indentation), so cutting begins there.
-        first = max(0, touched - 1)
+        first = self._first_affected(touched, start)
         after = bisect_left(self.starts, old_end)
-        known = {begin + delta: after + i for i, begin in enumerate(self.starts[after:])}
+        old = {begin + delta: after + i for i, begin in enumerate(self.starts[after:])}
+        rest = len(self.entries)
+
+        def known(begin: int, stack: Stack) -> bool:
+            nonlocal rest
+            met = old.get(begin)
+            if met is None or self.entries[met].piece.stack != stack:
+                return False
+            rest = met
+            return True
+
         starts: list[int] = []
         pieces: list[Piece] = []
-        rest = len(self.entries)
-        for begin, piece in cut(text, self.starts[first], self.entries[first].piece.stack):
-            met = known.get(begin)
-            if met is not None and self.entries[met].piece.stack == piece.stack and pieces:
-                rest = met
-                break
+        for begin, piece in cut(text, self.starts[first], self.entries[first].piece.stack, known):
             starts.append(begin)
             pieces.append(piece)
         entries = self._entries_for(pieces, first, rest, touched)
@@ -83,6 +91,15 @@ class ScopeIndex:
             self.entries[:first] + entries + self.entries[rest:],
             self.starts[:first] + tuple(starts) + tuple(begin + delta for begin in self.starts[rest:]),
         )
+
+    def _first_affected(self, touched: int, edit: int) -> int:
+        """Number of the first piece that may end elsewhere after an edit at `edit` in piece `touched`."""
+        for i in range(touched):
+            if self.entries[i].facts.damaged and _LOOKS_AHEAD.search(self.entries[i].piece.text):
+                return i
+        # The piece before may swallow a new first line (`else`, a deeper indentation), but nothing else.
+        keeps_first_line = self.text.find(b"\n", self.starts[touched], edit) >= 0
+        return touched if keeps_first_line else max(0, touched - 1)
 
     def _entries_for(self, pieces: list[Piece], first: int, rest: int, touched: int) -> tuple[Entry, ...]:
         """Entries of new pieces, made from the old ones in [first, rest) where those are equal or nearly so."""

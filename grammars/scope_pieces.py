@@ -12,10 +12,19 @@ so that cutting can begin again at any piece and stop at the first old piece tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _TOKEN = re.compile(rb"(#[^\r\n]*)|(['\"])|([(\[{])|([)\]}])|(\\(?:\r\n|\r|\n))|(\r\n|\r|\n)")
+# Most lines are logical lines of their own, hold at most two levels of brackets, and strings without escapes or
+# fields: one match reads them (4 times as fast as going token by token).
+_PLAIN = rb"""[^\r\n\#'"()\[\]{}\\]++|"(?!"")[^"\\\r\n{}]*+"|'(?!'')[^'\\\r\n{}]*+'"""
+_NESTED = rb"%s|\((?:%s)*+\)|\[(?:%s)*+\]|\{(?:%s)*+\}" % ((_PLAIN,) * 4)
+_NESTED_TWICE = rb"%s|\((?:%s)*+\)|\[(?:%s)*+\]|\{(?:%s)*+\}" % (_PLAIN, *(_NESTED,) * 3)
+_SIMPLE_LINE = re.compile(
+    rb"([ \t\f]*+)(?=([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*+|@)?+)((?:%s)*+)(?:\#[^\r\n]*+)?+(?:\r\n|\r|\n|\Z)"
+    % _NESTED_TWICE
+)
 _STRING_PREFIX = re.compile(rb"(?<![0-9A-Za-z_\x80-\xff])[rbuftRBUFT]{1,2}\Z")
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
 _INDENT = re.compile(rb"[ \t\f]*")
@@ -72,10 +81,13 @@ class _Line:
     ends_in_colon: bool
 
 
-def cut(text: bytes, start: int = 0, stack: Stack = ()) -> Iterator[tuple[int, Piece]]:
+def cut(
+    text: bytes, start: int = 0, stack: Stack = (), known: Callable[[int, Stack], bool] = lambda start, stack: False
+) -> Iterator[tuple[int, Piece]]:
     """The pieces of `text` from `start` on, each with its offset; `stack` is the state there.
 
-    Reading stops where the consumer stops: an incremental caller takes pieces until it meets one that it knows.
+    `known` is asked where each further piece begins, with the state there; cutting ends when it says that what
+    follows is known.
     """
     open_piece: _OpenPiece | None = None
     for line in _logical_lines(text, start):
@@ -86,6 +98,8 @@ def cut(text: bytes, start: int = 0, stack: Stack = ()) -> Iterator[tuple[int, P
         if open_piece is not None:
             yield open_piece.begin, open_piece.close(text, line.start)
             begin, stack = line.start, open_piece.stack_after
+            if known(begin, stack):
+                return
         open_piece = _OpenPiece(begin, line, stack)
     if open_piece is None:
         yield start, Piece(text[start:], 0, False, stack, tuple(column for column, _ in stack), False)
@@ -161,14 +175,15 @@ def _logical_lines(text: bytes, position: int) -> Iterator[_Line]:
     """The logical lines from `position`, which is the start of a line."""
     size = len(text)
     while position < size:
+        simple = _SIMPLE_LINE.match(text, position)
+        if simple is not None:
+            indent, word, code = simple.span(1)[1], simple[2], simple.span(3)[1]
+            if code > indent:
+                yield _Line(position, _column(text[position:indent]), word or b"", _colon_before(text, indent, code))
+            position = simple.end()
+            continue
         match = _INDENT.match(text, position)
         content = match.end() if match else position
-        if content >= size:
-            return
-        head = text[content : content + 1]
-        if head in b"#\r\n":
-            position = _next_line(text, content)
-            continue
         end, colon = _end_of_logical_line(text, content)
         yield _Line(position, _column(text[position:content]), _first_word(text, content), colon)
         position = end
@@ -188,6 +203,8 @@ def _next_line(text: bytes, position: int) -> int:
 
 
 def _column(indent: bytes) -> int:
+    if indent.isspace() and b"\t" not in indent and b"\f" not in indent:
+        return len(indent)
     column = 0
     for byte in indent:
         column = {0x09: (column // 8 + 1) * 8, 0x0C: 0}.get(byte, column + 1)

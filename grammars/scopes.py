@@ -12,6 +12,7 @@ Knows pieces and their facts; must not know tokens or models.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +26,10 @@ from grammars.scope_pieces import open_brackets
 from grammars.scope_position import PLACEHOLDER, PositionKind, classify, is_word_byte, placeholder_for
 
 _EAGER = frozenset({ScopeKind.CLASS, ScopeKind.COMPREHENSION, ScopeKind.MODULE})
+_FIRST_WORD = re.compile(rb"[ \t\f]*([a-z]*)")
+_HEADER_WORDS = frozenset(
+    {b"if", b"elif", b"while", b"for", b"with", b"def", b"class", b"except", b"match", b"case", b"async"}
+)
 _ANNOTATION_SCOPES = frozenset({ScopeKind.TYPE_PARAMETERS, ScopeKind.TYPE_ALIAS})
 
 
@@ -237,13 +242,22 @@ def visible_names(text: str | bytes, offset: int) -> ScopeView:
 
 def view(index: ScopeIndex, offset: int) -> ScopeView:
     """The scope view of an indexed document at a byte offset."""
+    prefix = typed_prefix(index.text, offset)
     for insertion in _insertions(index, offset):
         probe = index.edited(offset, offset, insertion) if insertion else index
         at = offset + insertion.find(PLACEHOLDER) if insertion else offset
         entry = probe.entry_at(at)
         if not probe.entries[entry].facts.damaged:
-            return _view_in(probe, entry, at, typed_prefix(index.text, offset))
-    return _view_in(index, index.entry_at(offset), offset, typed_prefix(index.text, offset))
+            return _view_in(probe, entry, at, prefix)
+    return _view_in(index, index.entry_at(offset), offset, prefix)
+
+
+def word_at(text: bytes, offset: int) -> str:
+    """The identifier around `offset`."""
+    end = offset
+    while end < len(text) and is_word_byte(text[end]):
+        end += 1
+    return typed_prefix(text, end)
 
 
 def typed_prefix(text: bytes, offset: int) -> str:
@@ -266,14 +280,12 @@ def _insertions(index: ScopeIndex, offset: int) -> Iterator[bytes]:
         yield _missing_indent(text, line_start, offset) + name
         yield b""
         return
-    yield name
-    yield b""
     closers = open_brackets(text, index.starts[index.entry_at(offset)], offset)
-    if closers:
-        yield name + closers
-    yield name + closers + b": pass"
-    yield name + closers + b":"
-    yield name + b" else 0" + closers
+    word = _FIRST_WORD.match(text, line_start)
+    header = (b": pass", b":") if word is not None and word[1] in _HEADER_WORDS else ()
+    completed = [name + closers + end for end in (*header, b"", b" else 0")]
+    ends_line = text[offset : offset + 1] in (b"", b"\n", b"\r")
+    yield from [*completed, name, b""] if ends_line and (closers or header) else [name, b"", *completed]
 
 
 def _missing_indent(text: bytes, line_start: int, offset: int) -> bytes:
@@ -301,12 +313,12 @@ def _view_in(index: ScopeIndex, entry: int, offset: int, prefix: str) -> ScopeVi
     else:
         hatch = _hatch(index, entry, local)
     enclosing = frozenset().union(*(f.visible(False) for f in frames[1:] if f.kind is ScopeKind.CLASS))
-    mark = PLACEHOLDER.decode()
+    typed = frozenset({word_at(index.text, offset)})  # what is being typed at the cursor is not bound by that
     return ScopeView(
-        names=frozenset(name for name in names if mark not in name),
+        names=names - typed,
         position=position,
         escape_hatch=hatch,
-        later=frozenset(name for name in later - names if mark not in name),
+        later=later - names - typed,
         enclosing=enclosing,
         prefix=prefix,
         frames=frames,
