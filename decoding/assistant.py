@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from decoding.budget import Budget
@@ -24,6 +25,11 @@ from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot
 from decoding.models.loading import LoadedModel, Progress, load_model
 from decoding.models.target import KVCache
 from decoding.prompts import Layout, Prompt
+from decoding.reasoning.backend import LocalBackend
+from decoding.reasoning.commands import run_command
+from decoding.reasoning.fixing import Trial
+from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.thoughts import marks_of
 from decoding.sampling import Sampling, best_tokens
 from decoding.stats import Tally
 from decoding.steering import Steering
@@ -32,6 +38,8 @@ from decoding.text_stream import TextStream
 from decoding.trimming import trim
 from grammars.constraint import Constraint, FirstToken, Unconstrained
 from grammars.healing import HealingConstraint
+from grammars.python_constraint import PythonConstraint
+from grammars.reasoning import ThoughtGrammar
 
 CancelCheck = Callable[[], bool]
 Emit = Callable[[Chunk], None]
@@ -84,6 +92,7 @@ class Assistant:
         self.pool = CachePool(self.model.target, capacity, _CACHED_PROMPTS)
         self.drafting = Drafting(self.model, options, capacity, progress)
         self.chat = ChatTemplate(self.model.folder)
+        self.python = PythonConstraint(vocabulary)
 
     def complete(
         self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck, emit: Emit, watch: Watch | None = None
@@ -100,11 +109,14 @@ class Assistant:
         several = wants_lines(hole, options.multiline)
         rule = StopRule(hole, several, snapshot.language == "python")
         prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
-        guide = self._guide(prompt, options)
+        started = time.perf_counter()
+        guide = self._guide(prompt, snapshot, options)
+        open_ms = 1e3 * (time.perf_counter() - started)
         found: list[Completion] = []
-        for index, first in enumerate(self._first_choices(prompt, guide, options, cancelled)):
+        for index, first in enumerate(self._first_choices(prompt, snapshot, guide, options, cancelled)):
             sampling = sampling_of(options, index)
-            completion = self._one(prompt, first, sampling, options, rule, snapshot, cancelled, emit, watch)
+            request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed, Tally(prune_ms=open_ms))
+            completion = self._one(request, first, sampling, options, rule, snapshot, cancelled, emit, watch)
             if not found or completion.text and completion.text not in [other.text for other in found]:
                 found.append(completion)
         return found
@@ -147,7 +159,7 @@ class Assistant:
         between two chunks only where `steering.pause` says so."""
         steering = steering or Steering()
         laid_out = (
-            self._chat_prompt(prompt, steering.opening)
+            self._chat_prompt(prompt, steering.opening, think=steering.think)
             if not isinstance(prompt, str)
             else self.layout.continuation(prompt + steering.opening)
         )
@@ -166,6 +178,25 @@ class Assistant:
             stats=request.tally.result(count, off_reason),
         )
 
+    def command(
+        self,
+        request: CommandRequest,
+        options: EngineOptions,
+        cancelled: CancelCheck,
+        emit: Emit,
+        pause: Callable[[], bool] = lambda: False,
+        trial: Trial | None = None,
+    ) -> CommandResult:
+        """Explain, fix, document, test, edit or reason; `emit` gets the Markdown as it grows, `pause` is asked between
+        rounds (see `Steering`). Raises BadInput, Cancelled."""
+        backend = LocalBackend(self, options, cancelled, pause)
+        return run_command(request, backend, lambda text: emit(Chunk(text=text, token_ids=())), trial)
+
+    @cached_property
+    def thoughts(self) -> ThoughtGrammar:
+        """The grammar of this model's thoughts, made once."""
+        return ThoughtGrammar(self.model.vocabulary, marks_of(self.model, self.chat))
+
     def describe(self) -> dict[str, object]:
         """What runs, for status and statistics."""
         return {
@@ -180,7 +211,7 @@ class Assistant:
 
     def _one(
         self,
-        prompt: Prompt,
+        request: Request,
         guide: Guide,
         sampling: Sampling,
         options: EngineOptions,
@@ -190,7 +221,6 @@ class Assistant:
         emit: Emit,
         watch: Watch | None,
     ) -> Completion:
-        request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)
         raw, count, reason, off_reason = _drained(
             self._run(guide, sampling, options, Steering(over=rule.reason), request, cancelled, watch), emit
         )
@@ -316,14 +346,25 @@ class Assistant:
         after = min(options.suffix_tokens, room // 4) if self.layout.fim is not None else 0
         return min(options.prefix_tokens, room - after), after
 
-    def _guide(self, prompt: Prompt, options: EngineOptions) -> Guide:
-        free: Constraint = Unconstrained()
-        if prompt.healed:
-            free = HealingConstraint(self.model.vocabulary, prompt.healed, free)
-        return Guide.enforcing(free)
+    def _guide(self, prompt: Prompt, snapshot: Snapshot, options: EngineOptions) -> Guide:
+        """What holds the text to the file around it. Token healing is always enforced."""
+        free = self._healed(prompt, Unconstrained())
+        if options.constraint == "off" or snapshot.language != "python":
+            return Guide.enforcing(free)
+        data = snapshot.text.encode("utf-8", "surrogatepass")
+        start = snapshot.offset - len(prompt.healed)
+        # What was taken back is generated again, so the state stands before it.
+        syntax = self.python.open(data[:start] + data[snapshot.offset :], start)
+        if syntax.off_reason is not None:
+            return Guide(free, free, off_reason=syntax.off_reason)
+        state = self._healed(prompt, syntax)
+        return Guide.enforcing(state) if options.constraint == "enforce" else Guide(free, state)
+
+    def _healed(self, prompt: Prompt, then: Constraint) -> Constraint:
+        return HealingConstraint(self.model.vocabulary, prompt.healed, then) if prompt.healed else then
 
     def _first_choices(
-        self, prompt: Prompt, guide: Guide, options: EngineOptions, cancelled: CancelCheck
+        self, prompt: Prompt, snapshot: Snapshot, guide: Guide, options: EngineOptions, cancelled: CancelCheck
     ) -> Iterator[Guide]:
         """One guide an alternative: a greedy alternative k > 0 is forced to begin with the k-th best first token."""
         yield guide
@@ -333,7 +374,7 @@ class Assistant:
         if options.temperature == 0.0 and guide.masks is not None:
             firsts = self._ranked_first_tokens(prompt, guide.masks, options.alternatives, cancelled)
         for index in range(1, options.alternatives):
-            again = self._guide(prompt, options)
+            again = self._guide(prompt, snapshot, options)
             if options.temperature > 0.0:
                 yield again
             elif index < len(firsts) and again.masks is not None:
@@ -354,7 +395,7 @@ class Assistant:
     def _budget(self, options: EngineOptions) -> Budget:
         return self.drafting.budget(options)
 
-    def _chat_prompt(self, messages: Sequence[dict[str, str]], opening: str = "") -> Prompt:
+    def _chat_prompt(self, messages: Sequence[dict[str, str]], opening: str = "", *, think: bool = True) -> Prompt:
         """Messages as token ids; marks in what a user wrote are broken up, so that they stay text."""
         marks = [entry["content"] for entry in self._added_tokens() if len(entry["content"]) > 1]
         harmless = []
@@ -363,7 +404,7 @@ class Assistant:
             for mark in marks:
                 content = content.replace(mark, f"{mark[0]} {mark[1:]}")
             harmless.append({**message, "content": content})
-        ids = self.model.encode_marked(self.chat.render(harmless)) + self.model.encode(opening)
+        ids = self.model.encode_marked(self.chat.render(harmless, think=think)) + self.model.encode(opening)
         return Prompt(tuple(ids or [self.layout.fallback]), b"")
 
     def _added_tokens(self) -> list[dict[str, str]]:
