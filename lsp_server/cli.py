@@ -19,6 +19,12 @@ from decoding.errors import BadInput, Cancelled, DraftwoodError
 _COMMANDS = {
     "complete": "lsp_server.cli_complete:complete",
     "generate": "lsp_server.cli_complete:generate",
+    "explain": "lsp_server.cli_commands:explain",
+    "fix": "lsp_server.cli_commands:fix",
+    "docstring": "lsp_server.cli_commands:docstring",
+    "tests": "lsp_server.cli_commands:tests",
+    "edit": "lsp_server.cli_commands:edit",
+    "reason": "lsp_server.cli_commands:reason",
     "demo": "lsp_server.cli_demo:demo",
     "serve": "lsp_server.cli_serve:serve",
     "models": "lsp_server.cli_models:models",
