@@ -25,18 +25,23 @@ class ChatTemplate:
         """Nothing is read until the first message."""
         self._folder = folder
 
-    def render(self, messages: Sequence[dict[str, str]]) -> str:
+    def render(self, messages: Sequence[dict[str, str]], *, think: bool = True) -> str:
         """The text of `messages` ({"role", "content"}) up to where the assistant's answer begins.
 
+        Where the template opens a thought there and `think` is false, the thought is closed again.
         Raises BadInput where the model has no template or the template refuses the messages.
         """
         try:
             text: str = self._template.render(
-                messages=list(messages), add_generation_prompt=True, **self._special_texts
+                messages=list(messages), add_generation_prompt=True, enable_thinking=think, **self._special_texts
             )
         except TemplateError as error:
             raise BadInput(f"{self._folder.name} cannot lay out these messages: {error}") from error
-        return text
+        return text if think or not text.rstrip().endswith("<think>") else f"{text.rstrip()}\n\n</think>\n\n"
+
+    def mentions(self, text: str) -> bool:
+        """Whether the template's source speaks of `text`; false where there is no template."""
+        return self._folder.has_chat_template and text in self._source(self._folder.path)
 
     @cached_property
     def _settings(self) -> dict[str, Any]:

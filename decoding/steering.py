@@ -38,3 +38,4 @@ class Steering:
     over: Callable[[str], StopReason | None] = _goes_on
     marks: Mapping[int, bytes] = field(default_factory=dict)
     pause: Callable[[], bool] = _nobody_waits
+    think: bool = True

@@ -40,6 +40,12 @@ class ThoughtMarks:
     close_token: int | None = None
     unwanted: tuple[bytes, ...] = ()
 
+    @property
+    def shown_tokens(self) -> dict[int, bytes]:
+        """The text of the marks that are tokens: a vocabulary has none for them."""
+        pairs = ((self.open_token, self.open), (self.close_token, self.close))
+        return {token: text.strip() for token, text in pairs if token is not None}
+
 
 TEXT_MARKS = ThoughtMarks()
 PLAN_MARKS = ThoughtMarks(b"### Plan\n", b"\n### Answer\n", unwanted=(b"```",))

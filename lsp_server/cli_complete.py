@@ -109,7 +109,7 @@ def complete(place: str | None, batch: str | None, as_json: bool, **values: Any)
     path, line, column = parse_place(place)
     text = read_source(path)
     snapshot = snapshot_at(path, text, command_line_offset(text, line, column))
-    completion = _complete_one(_assistant(options), snapshot, options)
+    completion = _complete_one(load_assistant(options), snapshot, options)
     if as_json:
         print(json.dumps(completion_json(completion, text), ensure_ascii=False))
     else:
@@ -129,7 +129,8 @@ def generate(batch: str, **values: Any) -> None:
     _run_batch(batch, options, _GenerateLine, lambda assistant, line: _generate_one(assistant, line, options))
 
 
-def _assistant(options: EngineOptions) -> Any:
+def load_assistant(options: EngineOptions) -> Any:
+    """The assistant, with a progress bar while it loads."""
     from decoding.assistant import Assistant
 
     with ProgressBar() as progress:
@@ -209,7 +210,7 @@ L = TypeVar("L", bound=_Line)
 def _run_batch(batch: str, options: EngineOptions, kind: type[L], answer: Callable[[Any, L], dict[str, Any]]) -> None:
     """One object a line; a bad line yields {"id", "error"} and the next one goes on."""
     with _opened(batch) as lines:
-        assistant = _assistant(options)
+        assistant = load_assistant(options)
         for number, raw in enumerate(lines, 1):
             if not raw.strip():
                 continue

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from decoding.messages import Completion, Snapshot
+from decoding.reasoning.requests import CommandResult
 
 _LINES_AROUND = 8
 
@@ -35,7 +36,7 @@ def show_completion(completion: Completion, snapshot: Snapshot, console: Console
     console.print(Text(statistics_line(completion), style="cyan"))
 
 
-def statistics_line(completion: Completion) -> str:
+def statistics_line(completion: Completion | CommandResult) -> str:
     """One line: how many tokens, how fast, by what."""
     stats = completion.stats
     parts = [

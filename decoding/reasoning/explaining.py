@@ -1,0 +1,72 @@
+"""explain and reason: answers in words.
+
+Knows sources and prompts. Proposes no change.
+"""
+
+from __future__ import annotations
+
+from decoding.errors import BadInput
+from decoding.reasoning import prompts
+from decoding.reasoning.backend import Turn
+from decoding.reasoning.report import Report
+from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.source import Source, shortened
+
+PROMPT_TOKENS = 640
+"""For code, its surroundings and an error; with the wording and the template a prompt stays below 900 tokens, which a
+laptop reads in a second."""
+_RELATED_SHARE = 4
+_ERROR_TOKENS = 160
+
+
+def explain(request: CommandRequest, report: Report) -> CommandResult:
+    """Explain the selection, the definition at the cursor or the file; or the error message that was given."""
+    source = Source.of(request.snapshot, request.end)
+    count = report.backend.count
+    error = shortened(request.text.strip(), _ERROR_TOKENS, count) if request.text.strip() else ""
+    room = PROMPT_TOKENS - (count(error) if error else 0)
+    piece = None
+    if source.selected:
+        piece = source.whole_statements()
+    elif source.definition is not None:
+        piece = source.piece_of(source.definition)
+    if piece is None:
+        code, related = source.skeleton(room, count), ""
+    else:
+        code = shortened(piece.code, room, count)
+        related = source.related(piece, min(room // _RELATED_SHARE, room - count(code)), count)
+    if not code.strip():
+        raise BadInput(f"there is no code in {source.name} to explain")
+    report.write(
+        Turn(
+            prompts.explain(code, source.name, related, error),
+            request.max_tokens,
+            code="fenced",
+            thinking_tokens=request.thinking_tokens,
+            thoughts=request.thoughts,
+        )
+    )
+    return report.result()
+
+
+def reason(request: CommandRequest, report: Report) -> CommandResult:
+    """Answer a question after thinking about it, with the selection or the file if there is one."""
+    question = request.text.strip()
+    if not question:
+        raise BadInput("ask a question")
+    source = Source.of(request.snapshot, request.end)
+    count = report.backend.count
+    room = PROMPT_TOKENS - count(question)
+    if room < 0:
+        raise BadInput(f"the question has {count(question)} tokens, at most {PROMPT_TOKENS} fit: shorten it")
+    code = source.whole_statements().code if source.selected else source.text
+    report.write(
+        Turn(
+            prompts.reason(question, source.name, source.skeleton(room, count) if code == source.text else code),
+            request.max_tokens,
+            code="fenced",
+            thinking_tokens=request.thinking_tokens,
+            thoughts=request.thoughts,
+        )
+    )
+    return report.result()

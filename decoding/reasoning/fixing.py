@@ -1,0 +1,197 @@
+"""edit and fix: whole statements are written anew, checked on a copy of the text, and proposed.
+
+Knows pieces, checks and the candidate loop. Runs nothing of the user's code by itself: a trial is handed in.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from decoding.errors import BadInput
+from decoding.reasoning import prompts
+from decoding.reasoning.checks import findings, new_findings, syntax_error
+from decoding.reasoning.pieces import Piece
+from decoding.reasoning.report import Report
+from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
+from decoding.reasoning.rewriting import Judge, Verdict, best_candidate
+from decoding.reasoning.source import Source, shortened
+
+Trial = Callable[[str], str | None]
+"""Runs the user's tests on a text: what failed, None where nothing did."""
+
+_TRACEBACK_LINE = re.compile(r'File "([^"]+)", line (\d+)|^([^\s:]+\.py):(\d+)', re.MULTILINE)
+_RELATED_TOKENS = 160
+_PROBLEM_TOKENS = 200
+_REFUSED = -1
+_MADE_WORSE, _CAUSE_LEFT, _TESTS_FAIL, _PASSED = 0, 1, 2, 3
+
+
+def edit(request: CommandRequest, report: Report) -> CommandResult:
+    """Change the selected statements, or the definition at the cursor, as the instruction says."""
+    instruction = request.text.strip()
+    if not instruction:
+        raise BadInput("say how the code is to be changed")
+    source = Source.of(request.snapshot, request.end)
+    piece = _selected_piece(source)
+    related = source.related(piece, _RELATED_TOKENS, report.backend.count)
+    messages = prompts.edit(piece.code, related, instruction)
+    best = best_candidate(piece, messages, "", _judge(source, piece), report, request.tries, request.max_tokens)
+    return _proposed(piece, best.code, best.verdict, report)
+
+
+def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> CommandResult:
+    """Make problems go away: diagnostics, or what an error message says. `trial` is run on a copy if it is given."""
+    source = Source.of(request.snapshot, request.end)
+    count = report.backend.count
+    piece = _broken_piece(source, request)
+    problem = _described(source, request) or _own_finding(source, piece)
+    if not problem and trial is not None:
+        problem = trial(source.text) or ""
+    if not problem:
+        raise BadInput("say what is wrong: give a message or a diagnostic")
+    related = source.related(piece, _RELATED_TOKENS, count)
+    messages = prompts.fix(piece.code, related, shortened(problem, _PROBLEM_TOKENS, count))
+    judge = _judge(source, piece, request.problems, trial)
+    best = best_candidate(piece, messages, _header(piece), judge, report, request.tries, request.max_tokens)
+    return _proposed(piece, best.code, best.verdict, report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """What is to go away: one of our own findings, and how often it was there."""
+
+    text: str
+    times: int
+
+
+def _judge(source: Source, piece: Piece, problems: tuple[Problem, ...] = (), trial: Trial | None = None) -> Judge:
+    """Looks at the whole text with a candidate in place: does it parse, what is new, is the cause gone."""
+    before = source.text
+    error_before = syntax_error(before)
+    causes = [cause for problem in problems if (cause := _cause(source, problem)) is not None]
+
+    def judge(code: str) -> Verdict:
+        after = piece.replaced(code)
+        if not code.strip() or code.strip() == piece.code.strip():
+            return Verdict(_REFUSED, "The code was not changed." if code.strip() else "There was no code.")
+        error = syntax_error(after)
+        if error is not None and (error_before is None or not _is_closer(code)):
+            return Verdict(_REFUSED, f"The file would not parse: {error}.")
+        if error is not None:
+            return Verdict(_MADE_WORSE, f"The file still does not parse: {error}.", (f"still does not parse: {error}",))
+        checks = ["the file parses"]
+        new = new_findings(before, after)
+        if new:
+            return Verdict(_MADE_WORSE, f"Now {new[0]}.", (*checks, *(f"new finding: {text}" for text in new)))
+        if error_before is None:
+            checks.append("pyflakes finds nothing new")
+        for cause in causes:
+            if sum(finding.text == cause.text for finding in findings(after)) >= cause.times:
+                return Verdict(_CAUSE_LEFT, f"There still is: {cause.text}.", (*checks, f"still there: {cause.text}"))
+            checks.append(f"gone: {cause.text}")
+        if len(causes) < len(problems):
+            checks.append("a checker that is not ours reported the problem: look at its next report")
+        if trial is not None:
+            failed = trial(after)
+            if failed is not None:
+                return Verdict(_TESTS_FAIL, failed, (*checks, "the tests fail"))
+            checks.append("the tests pass")
+        return Verdict(_PASSED, "", tuple(checks))
+
+    return judge
+
+
+def _is_closer(code: str) -> bool:
+    """Whether a piece of a file that did not parse at least parses by itself."""
+    return syntax_error(code) is None
+
+
+def _cause(source: Source, problem: Problem) -> _Cause | None:
+    """Our own finding for a problem of any checker: on the same line, about a name that the message has too."""
+    if syntax_error(source.text) is not None:
+        return None
+    line = source.data[: problem.start].count(b"\n") + 1
+    found = findings(source.text)
+    for finding in found:
+        if finding.line == line and finding.names and any(name in problem.message for name in finding.names):
+            return _Cause(finding.text, sum(other.text == finding.text for other in found))
+    return None
+
+
+def _proposed(piece: Piece, code: str, verdict: Verdict, report: Report) -> CommandResult:
+    """The change with what was checked, or an honest refusal."""
+    if verdict.rank < 0:
+        return report.result(checks=(f"no change is proposed: {_sentence_part(verdict.failure)}",))
+    checks = verdict.checks if not verdict.failure else (*verdict.checks, "this is the best of the tries, not a proof")
+    return report.result(replacements=(piece.replacement(code),), checks=checks)
+
+
+def _sentence_part(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".") if text else "nothing came"
+
+
+def _selected_piece(source: Source) -> Piece:
+    piece = source.whole_statements()
+    if not source.selected and source.definition is not None:
+        piece = source.piece_of(source.definition)
+    if not piece.code.strip():
+        raise BadInput("there is no code here: select some, or put the cursor into a function")
+    return piece
+
+
+def _broken_piece(source: Source, request: CommandRequest) -> Piece:
+    """The definition around the problem, or the statements there."""
+    at = _place(source, request)
+    pointed = Source(source.data, at, at, source.uri) if at is not None else source
+    if pointed.definition is not None:
+        return source.piece_of(pointed.definition)
+    return _selected_piece(pointed)
+
+
+def _place(source: Source, request: CommandRequest) -> int | None:
+    """The byte that the problem points at: the first diagnostic, or the last line of a traceback in this file."""
+    if request.problems:
+        return min(request.problems[0].start, len(source.data))
+    lines = [
+        int(match[2] or match[4])
+        for match in _TRACEBACK_LINE.finditer(request.text)
+        if (match[1] or match[3]).replace("\\", "/").rsplit("/", 1)[-1] == source.name
+    ]
+    if not lines:
+        return None
+    starts = [0, *(match.end() for match in re.finditer(rb"\n", source.data))]
+    return starts[lines[-1] - 1] if lines[-1] <= len(starts) else None
+
+
+def _described(source: Source, request: CommandRequest) -> str:
+    """The problem in words, with the line that it is about."""
+    said = []
+    for problem in request.problems:
+        line = source.data[source.data.rfind(b"\n", 0, problem.start) + 1 :].split(b"\n", 1)[0]
+        said.append(f"{problem.message} (in the line `{line.decode('utf-8', 'replace').strip()}`)")
+    return "\n".join(filter(None, (*said, request.text.strip())))
+
+
+def _own_finding(source: Source, piece: Piece) -> str:
+    """What our own checks find in the piece, where nothing was said."""
+    error = syntax_error(source.text)
+    if error is not None:
+        return error
+    first = source.data[: piece.start].count(b"\n") + 1
+    last = first + source.data[piece.start : piece.end].count(b"\n")
+    return "; ".join(finding.text for finding in findings(source.text) if first <= finding.line <= last)
+
+
+def _header(piece: Piece) -> str:
+    """How the corrected code has to begin: as the function that it is, so that it is written in full."""
+    try:
+        body = ast.parse(piece.code).body
+    except (SyntaxError, ValueError):
+        return ""
+    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef) or body[0].decorator_list:
+        return ""
+    word = "def" if isinstance(body[0], ast.FunctionDef) else "async def"
+    return f"{word} {body[0].name}("

@@ -1,0 +1,137 @@
+"""The code around a selection: what a prompt needs of a file, within a number of tokens.
+
+Knows outlines. Must not know commands or models beyond a way to count tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from decoding.messages import Snapshot
+from decoding.reasoning.pieces import Piece
+from grammars.definitions import Definition, Outline, outline, statements_around
+
+Count = Callable[[str], int]
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_CUT = "# … (lines left out)"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document and the bytes [start, end) that are selected in it."""
+
+    data: bytes
+    start: int
+    end: int
+    uri: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, end: int) -> Source:
+        """The selection from the snapshot's offset to `end`, brought inside of the text."""
+        data = snapshot.text.encode("utf-8", "surrogatepass")
+        start = min(snapshot.offset, len(data))
+        return cls(data, start, max(start, min(end, len(data))), snapshot.uri)
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return PurePosixPath(unquote(urlsplit(self.uri).path)).name or "untitled.py"
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.data.decode("utf-8", "surrogatepass")
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Definitions and imports."""
+        return outline(self.data)
+
+    @property
+    def selected(self) -> bool:
+        """Whether anything but white space is selected."""
+        return bool(self.data[self.start : self.end].strip())
+
+    @cached_property
+    def definition(self) -> Definition | None:
+        """The definition at the selection: the innermost around it, or, for a cursor before it on its first line, the
+        one that begins there."""
+        line_end = self.data.find(b"\n", self.start)
+        line = self.data[self.start : line_end if line_end >= 0 else len(self.data)]
+        shifted = self.start + len(line) - len(line.lstrip()) if line.strip() else self.start
+        return self.outline.around(min(shifted, self.end) if self.selected else shifted, max(self.end, shifted))
+
+    def piece(self, start: int, end: int) -> Piece:
+        """The bytes [start, end) as a piece."""
+        return Piece(self.data, start, end)
+
+    def piece_of(self, definition: Definition) -> Piece:
+        """A whole definition."""
+        return self.piece(definition.start, definition.end)
+
+    def whole_statements(self) -> Piece:
+        """The statements that the selection touches."""
+        return self.piece(*statements_around(self.data, self.start, self.end))
+
+    def signature(self, definition: Definition) -> str:
+        """Header and first docstring line of a definition, at column 0."""
+        header = self.piece(definition.start, definition.header_end).code
+        lines = [line for line in header.split("\n") if not line.startswith("@")]
+        body = self.data[definition.body_start : definition.end].decode("utf-8", "replace")
+        doc = re.match(r"""[rR]?("{3}|'{3}|"|')\s*([^\n"']+)""", body)
+        rest = f'    """{doc[2].strip()}"""' if doc else "    ..."
+        return "\n".join([*lines, rest])
+
+    def related(self, piece: Piece, room: int, count: Count) -> str:
+        """What the code of `piece` uses of this file: imports, the class around it, signatures of what it calls. As
+        much as fits into `room` tokens."""
+        used = set(_NAME.findall(piece.code))
+        parts = [
+            statement
+            for start, end in self.outline.imports
+            if used & set(_NAME.findall(statement := self.data[start:end].decode("utf-8", "replace")))
+            and not piece.start <= start < piece.end
+        ]
+        for each in self.outline.definitions:
+            outside = each.end <= piece.start or each.start >= piece.end
+            around = each.kind == "class" and each.start <= piece.start and piece.end <= each.end
+            if (around and each.start != piece.start) or (outside and each.name in used):
+                parts.append(self.signature(each))
+        chosen: list[str] = []
+        for part in parts:
+            room -= count(part) + 1
+            if room < 0:
+                break
+            chosen.append(part)
+        return "\n".join(chosen)
+
+    def skeleton(self, room: int, count: Count) -> str:
+        """The file in `room` tokens: all of it where it fits, else imports and signatures."""
+        if count(self.text) <= room:
+            return self.text.strip("\n")
+        parts = [self.data[start:end].decode("utf-8", "replace") for start, end in self.outline.imports]
+        for each in self.outline.definitions:
+            indentation = "    " * each.depth
+            parts.append("\n".join(indentation + line for line in self.signature(each).split("\n")))
+        return shortened("\n".join(parts) if parts else self.text, room, count)
+
+
+def shortened(code: str, room: int, count: Count) -> str:
+    """`code` in about `room` tokens: whole lines from its beginning and its end, with a comment between."""
+    if count(code) <= room:
+        return code
+    lines = code.split("\n")
+    kept = len(lines)
+    while kept > 2:
+        kept = min(kept - 1, max(2, kept * 7 // 8))
+        head = (2 * kept + 2) // 3
+        short = "\n".join([*lines[:head], _CUT, *lines[len(lines) - (kept - head) :]])
+        if count(short) <= room:
+            return short
+    return code[: room * 3]
