@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from decoding.errors import DraftwoodError
+from decoding.errors import DraftwoodError, WorkerDied
 from decoding.messages import Chunk, EngineOptions
 from decoding.trimming import Trimmed
 from lsp_server.counts import Counts
@@ -217,15 +217,22 @@ class Session:
 
     async def _generate(self, generation: Generation) -> None:
         try:
-            generation.finish(
-                await self._worker.complete(
-                    generation.view, generation.options, lambda chunk: self._take(generation, chunk)
-                )
-            )
+            try:
+                await self._complete(generation)
+            except WorkerDied:
+                await self._complete(generation)  # once more: it may have died before it heard of this
             self._cache.add(generation)
         except DraftwoodError as error:
             log.warning("no suggestion: %s", error)
             generation.failed = True
+
+    async def _complete(self, generation: Generation) -> None:
+        generation.raws.clear()
+        generation.finish(
+            await self._worker.complete(
+                generation.view, generation.options, lambda chunk: self._take(generation, chunk)
+            )
+        )
 
     def _take(self, generation: Generation, chunk: Chunk) -> None:
         """More text: stops if it contradicts what the user typed meanwhile."""

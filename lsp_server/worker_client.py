@@ -68,7 +68,7 @@ class WorkerStatus:
 class Patience:
     """How long is waited, in seconds, before something else is done."""
 
-    loading: float = 10.0
+    loading: float = 60.0
     """A job waits so long for the model; after that it is answered with nothing."""
     hang: float = 30.0
     """An engine, or a worker, that is silent so long is killed."""
