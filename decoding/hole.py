@@ -13,6 +13,8 @@ from dataclasses import dataclass
 LINE_END = re.compile(r"\r\n|\n|\r")
 NEIGHBOURHOOD = 16_384
 """Characters looked at on either side of the cursor."""
+STYLE_LINES = 150
+"""Lines on either side that say how the file is indented."""
 
 _CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _IN_CODE = re.compile(r"""#[^\n]*|\"\"\"|'''|["'()\[\]{}]""")
@@ -120,7 +122,7 @@ class Hole:
             above=tuple(above),
             below=tuple(below),
             newline=max(ends, key=ends.__getitem__, default="\n"),
-            indent=_indent_unit([*above, *below]),
+            indent=_indent_unit([*above[-STYLE_LINES:], *below[:STYLE_LINES]]),
             quote=scan(before).quote,
         )
 
