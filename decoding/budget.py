@@ -48,6 +48,7 @@ class FixedBudget:
 
 _MOST_NODES = 24
 """Larger trees never paid on any machine measured, and growing them takes time of its own."""
+_FIRST_NODES = 8
 _DEAREST = 2.5
 """A pass that costs this many plain ones is never asked for."""
 _SMOOTHING = 0.05
@@ -68,6 +69,7 @@ class MeasuredBudget:
         self._drifted = drifted
         self._rate = 0.0  # tokens a millisecond, smoothed
         self._payoff = Payoff()
+        self._asked = _FIRST_NODES
 
     def most_nodes(self, context: int) -> int:
         """See `Budget`."""
@@ -75,7 +77,7 @@ class MeasuredBudget:
             return 0
         table = self.cost.table(context)
         dearest = _DEAREST * table[1]
-        most = min(_MOST_NODES, len(table) - 2)
+        most = min(self._asked, len(table) - 2)
         while most > 0 and table[most + 1] > dearest:
             most -= 1
         return most
@@ -92,6 +94,7 @@ class MeasuredBudget:
             worth = tokens - rate * (table[nodes + 1] - table[1])
             if worth > best_worth:
                 best, best_worth = nodes, worth
+        self._ask_for_more_than(best)
         return best
 
     def observe(self, tree: DraftTree, verdict: Verdict, context: int, forward_ms: float, drafting_ms: float) -> None:
@@ -102,6 +105,11 @@ class MeasuredBudget:
             self._learn(emitted, table[rows], table[1], drafting_ms)
         if self.cost.observe(rows, context, forward_ms):
             self._drifted(self.cost)
+
+    def _ask_for_more_than(self, used: int) -> None:
+        """Trees are grown somewhat larger than what is used of them; where all is used, they may double."""
+        wanted = min(max(used + used // 2 + 2, _FIRST_NODES // 2), _MOST_NODES)
+        self._asked = wanted if wanted > self._asked else max(wanted, self._asked - 1)
 
     def _learn(self, emitted: int, pass_ms: float, plain_pass_ms: float, drafting_ms: float) -> None:
         """Judge by what passes cost on the idle machine: a busy moment must not look like a bad draft."""

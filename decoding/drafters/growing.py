@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from decoding.draft_tree import OVERSUPPLY, DraftTree
+import numpy as np
+
+from decoding.draft_tree import DraftTree
 from decoding.drafters.calibration import Calibration
 from decoding.drafters.drafter import Observation
 from decoding.drafters.source import Source
@@ -22,6 +24,12 @@ from grammars.constraint import Constraint
 
 _LEAST = math.log(2e-3)
 """Log probability below which no machine's budget ever verified a node."""
+
+_SPARE = 8
+"""Leaves that are offered beyond the budget where a constraint may cut nodes; more were never promoted."""
+
+_LEAST_LEFT = 0.02
+"""What a source leaves to the next ones at the least: none is ever certain."""
 
 Claim = tuple[int, float, str]
 """A token, its probability after its parent as the sources claim it (not corrected), and their names."""
@@ -84,9 +92,15 @@ class GrowingDrafter:
             node = growth.add(token, parent, -cost, names)
             places = tuple(source.after(place, token) for source, place in zip(self._sources, above, strict=True))
             self._expand(growth, frontier, tie, node, -cost, places)
-        for cost, _, token, parent, names, _ in heapq.nsmallest((OVERSUPPLY - 1) * budget, frontier):
-            growth.add(token, parent, -cost, names)
-        return DraftTree.from_lists(growth.token_ids, growth.parents, growth.log_probs, growth.sources)
+        if state is not None:
+            for cost, _, token, parent, names, _ in heapq.nsmallest(min(budget, _SPARE), frontier):
+                growth.add(token, parent, -cost, names)
+        return DraftTree(
+            np.array(growth.token_ids, dtype=np.int32),
+            np.array(growth.parents, dtype=np.int32),
+            np.array(growth.log_probs, dtype=np.float32),
+            tuple(growth.sources),
+        )
 
     def observe(self, seen: Observation) -> None:
         """See `Drafter.observe`. Every claim below a node of the accepted path was decided, verified or not."""
@@ -121,13 +135,17 @@ class GrowingDrafter:
         left = 1.0
         claimed: dict[int, float] = {}
         masks: dict[int, int] = {}
-        for bit, (source, place) in enumerate(zip(self._sources, places, strict=True)):
+        bit = 1
+        for source, place in zip(self._sources, places, strict=True):
             given = 0.0
             for token, probability in source.successors(place):
-                claimed[token] = claimed.get(token, 0.0) + left * probability
-                masks[token] = masks.get(token, 0) | 1 << bit
+                if token in claimed:
+                    claimed[token] += left * probability
+                    masks[token] |= bit
+                else:
+                    claimed[token] = left * probability
+                    masks[token] = bit
                 given += probability
-            left *= max(1.0 - given, 0.02)
-        return [
-            (token, probability, self._names[masks[token]]) for token, probability in claimed.items() if probability > 0
-        ]
+            left *= max(1.0 - given, _LEAST_LEFT)
+            bit <<= 1
+        return [(token, probability, self._names[masks[token]]) for token, probability in claimed.items()]

@@ -87,9 +87,19 @@ def test_good_drafts_are_used_and_found_again_after_bad_ones() -> None:
 
 
 def test_no_tree_is_asked_for_that_would_cost_many_plain_passes() -> None:
-    assert MeasuredBudget(cost_of(0.1)).most_nodes(100) == 24
+    assert MeasuredBudget(cost_of(0.1)).most_nodes(100) == 8
     assert MeasuredBudget(cost_of(10.0)).most_nodes(100) == 3
     assert MeasuredBudget(cost_of(100.0)).most_nodes(100) == 0
+
+
+def test_trees_grow_while_all_of_them_is_used_and_shrink_again() -> None:
+    budget = MeasuredBudget(cost_of(0.01))
+    for _ in range(8):
+        budget.best_size(chain(*[0.99] * budget.most_nodes(100)), 100)
+    assert budget.most_nodes(100) == 24
+    for _ in range(30):
+        budget.best_size(chain(0.9), 100)
+    assert budget.most_nodes(100) == 4
 
 
 def test_a_loss_rests_and_a_gain_does_not() -> None:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoding.draft_tree import DraftTree
+from decoding.draft_tree import OVERSUPPLY
 from decoding.drafters.drafter import Observation
 from decoding.drafters.growing import GrowingDrafter
 from decoding.drafters.lookup import LookupSource, SuffixIndex
-from decoding.models.target import TreeLogits
 from decoding.verify import Verdict
+from grammars.constraint import Unconstrained
 from tests.decoding.fakes import no_logits
 
 texts = st.lists(st.integers(0, 5), max_size=40)
@@ -121,11 +121,9 @@ def test_nothing_to_look_up_is_an_empty_tree() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 2, 7])
-def test_more_is_offered_than_asked_for_but_not_without_bound(budget: int) -> None:
+def test_spare_leaves_are_offered_where_a_constraint_may_cut(budget: int) -> None:
     drafter = GrowingDrafter([LookupSource()])
     tokens = [token for number in range(30) for token in (1, 2, 10 + number)] + [1, 2]
     drafter.begin(tokens)
-    tree = drafter.propose(tokens, None, budget)
-    assert isinstance(tree, DraftTree)
-    assert budget < len(tree) <= 3 * budget
-    assert isinstance(no_logits(1), TreeLogits)
+    assert len(drafter.propose(tokens, None, budget)) == budget
+    assert budget < len(drafter.propose(tokens, Unconstrained(), budget)) <= OVERSUPPLY * budget
