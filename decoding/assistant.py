@@ -408,7 +408,7 @@ class Assistant:
         return Prompt(tuple(ids or [self.layout.fallback]), b"")
 
     def _added_tokens(self) -> list[dict[str, str]]:
-        added = self.model.marked_tokenizer.get_added_tokens_decoder()
+        added = self.model.tokenizer.get_added_tokens_decoder()
         return [{"content": token.content} for token in added.values()]
 
 

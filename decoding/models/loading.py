@@ -33,7 +33,6 @@ class LoadedModel:
         folder: where it came from.
         target: the runtime.
         tokenizer: encodes text that looks like a special token as ordinary text.
-        marked_tokenizer: encodes special tokens as such: only for text that chat templates made.
         vocabulary: id -> bytes.
         start: ids that begin every text of this model.
         fallback_reason: why the native runtime was not used, None where it was or was not asked for.
@@ -42,7 +41,6 @@ class LoadedModel:
     folder: ModelFolder
     target: TargetModel
     tokenizer: Tokenizer
-    marked_tokenizer: Tokenizer
     vocabulary: Vocabulary
     start: tuple[int, ...]
     fallback_reason: str | None
@@ -54,7 +52,11 @@ class LoadedModel:
 
     def encode_marked(self, text: str) -> list[int]:
         """Ids of a rendered chat template, special tokens included."""
-        ids: list[int] = self.marked_tokenizer.encode(text, add_special_tokens=False).ids
+        self.tokenizer.encode_special_tokens = False  # a second tokenizer would cost 0.3 s at every start
+        try:
+            ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        finally:
+            self.tokenizer.encode_special_tokens = True
         return ids
 
 
@@ -65,14 +67,12 @@ def load_model(options: EngineOptions, progress: Progress) -> LoadedModel:
     tokenizer = Tokenizer.from_file(str(folder.tokenizer_file))
     tokenizer.encode_special_tokens = True
     target, reason = _load_target(folder, tokenizer.get_vocab_size(), options, progress)
-    marked = Tokenizer.from_file(str(folder.tokenizer_file))
     return LoadedModel(
         folder=folder,
         target=target,
         tokenizer=tokenizer,
-        marked_tokenizer=marked,
         vocabulary=Vocabulary.from_file(folder.tokenizer_file, folder.end_token_ids),
-        start=tuple(marked.encode("").ids),
+        start=tuple(tokenizer.encode("").ids),
         fallback_reason=reason,
     )
 

@@ -18,7 +18,7 @@ _SHOWN_OPEN, _SHOWN_CLOSE = f"{OPEN}\n", f"\n{CLOSE}\n\n"
 
 def marks_of(model: LoadedModel, template: ChatTemplate) -> ThoughtMarks:
     """The marks of a model: tokens of its tokenizer, else text that its chat template speaks of, else headings."""
-    opening, closing = (model.marked_tokenizer.token_to_id(mark) for mark in (OPEN, CLOSE))
+    opening, closing = (model.tokenizer.token_to_id(mark) for mark in (OPEN, CLOSE))
     if opening is not None and closing is not None:
         return ThoughtMarks(open_token=opening, close_token=closing)
     return TEXT_MARKS if template.mentions(CLOSE) else PLAN_MARKS

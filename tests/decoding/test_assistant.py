@@ -142,7 +142,7 @@ def test_messages_and_prompts_are_answered_alike_with_and_without_drafts(assista
     drafted = assistant.answer(messages, options, never, lambda _: None)
     assert drafted.token_ids == plain.token_ids
     ids = assistant._chat_prompt(messages).token_ids
-    mark = assistant.model.marked_tokenizer.token_to_id("<|im_end|>")
+    mark = assistant.model.tokenizer.token_to_id("<|im_end|>")
     assert ids.count(mark) == 1  # the template's own; the user's stays text
     assert assistant.answer("a = ", options, never, lambda _: None).stats.tokens > 0
 

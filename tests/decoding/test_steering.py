@@ -67,7 +67,7 @@ def test_what_ends_it_is_asked_after_every_token(assistant, options) -> None:
 
 
 def test_constraints_hold_and_marks_are_shown(assistant, options) -> None:
-    mark = assistant.model.marked_tokenizer.token_to_id("<|fim_middle|>")
+    mark = assistant.model.tokenizer.token_to_id("<|fim_middle|>")
     letter = assistant.model.vocabulary.ids_by_bytes[b"a"]
     steering = Steering(
         constraint=OnlyTokens((mark, letter), assistant.model.vocabulary.size), marks={mark: b"<middle>"}
