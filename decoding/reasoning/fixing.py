@@ -18,6 +18,7 @@ from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
 from decoding.reasoning.rewriting import Judge, Verdict, best_candidate
 from decoding.reasoning.source import Source, shortened
+from grammars.definitions import outline
 
 Trial = Callable[[str], str | None]
 """Runs the user's tests on a text: what failed, None where nothing did."""
@@ -38,7 +39,7 @@ def edit(request: CommandRequest, report: Report) -> CommandResult:
     piece = _selected_piece(source)
     related = source.related(piece, _RELATED_TOKENS, report.backend.count)
     messages = prompts.edit(piece.code, related, instruction)
-    best = best_candidate(piece, messages, "", _judge(source, piece), report, request.tries, request.max_tokens)
+    best = best_candidate(piece, messages, ("",), _judge(source, piece), report, request.tries, request.max_tokens)
     return _proposed(piece, best.code, best.verdict, report)
 
 
@@ -55,7 +56,7 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
     related = source.related(piece, _RELATED_TOKENS, count)
     messages = prompts.fix(piece.code, related, shortened(problem, _PROBLEM_TOKENS, count))
     judge = _judge(source, piece, request.problems, trial)
-    best = best_candidate(piece, messages, _header(piece), judge, report, request.tries, request.max_tokens)
+    best = best_candidate(piece, messages, _openings(piece), judge, report, request.tries, request.max_tokens)
     return _proposed(piece, best.code, best.verdict, report)
 
 
@@ -185,13 +186,15 @@ def _own_finding(source: Source, piece: Piece) -> str:
     return "; ".join(finding.text for finding in findings(source.text) if first <= finding.line <= last)
 
 
-def _header(piece: Piece) -> str:
-    """How the corrected code has to begin: as the function that it is, so that it is written in full."""
+def _openings(piece: Piece) -> tuple[str, ...]:
+    """How the corrected code has to begin, so that a function is written in full and its callers still fit: with its
+    whole header, and if that did not do, twice, with its name alone."""
     try:
         body = ast.parse(piece.code).body
     except (SyntaxError, ValueError):
-        return ""
+        return ("",)
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef) or body[0].decorator_list:
-        return ""
+        return ("",)
     word = "def" if isinstance(body[0], ast.FunctionDef) else "async def"
-    return f"{word} {body[0].name}("
+    header = outline(piece.code.encode()).definitions[0].header_end
+    return (*[piece.code.encode()[:header].decode() + "\n"] * 2, f"{word} {body[0].name}(")

@@ -6,7 +6,7 @@ Knows pieces, prompts and judges. Must not know what the judge looks at.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from decoding.errors import BadInput
@@ -49,13 +49,20 @@ Judge = Callable[[str], Verdict]
 
 
 def best_candidate(
-    piece: Piece, messages: prompts.Messages, opening: str, judge: Judge, report: Report, tries: int, max_tokens: int
+    piece: Piece,
+    messages: prompts.Messages,
+    openings: Sequence[str],
+    judge: Judge,
+    report: Report,
+    tries: int,
+    max_tokens: int,
 ) -> Candidate:
     """The first candidate that passes, else the one with the highest rank, the earlier among equals.
 
-    The first try is greedy, the second too, with the first's failure in the prompt; the others are sampled, in turn
-    from the first prompt and from the failure of the best one: a small model seldom leaves its own mistake when it
-    sees it, and seldom finds another way without being told.
+    `openings` is what the code of each try has to begin with, the last for all further ones. The first try is greedy,
+    the second too, with the first's failure in the prompt; the others are sampled, in turn from the first prompt and
+    from the failure of the best one: a small model seldom leaves its own mistake when it sees it, and seldom finds
+    another way without being told.
     """
     size = report.backend.count(piece.code)
     if size > MOST_TOKENS:
@@ -66,6 +73,7 @@ def best_candidate(
         report.tries += 1
         told = best is not None and (number == 1 or number % 2 == 0)
         asked = prompts.again(messages, best.code, best.verdict.failure) if told and best is not None else messages
+        opening = openings[min(number, len(openings) - 1)]
         turn = Turn(
             asked,
             most,

@@ -109,11 +109,13 @@ def collectable(text: str, name: str, module: str) -> tuple[str | None, list[str
     kept: list[ast.stmt] = []
     seen: set[str] = {name}
     left_out: list[str] = []
+    imports = 0
     fixtures = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_fixture(node)}
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            if _importable(node, module, name):
-                kept.append(node)
+            if _importable(node, module, name) and ast.dump(node) not in map(ast.dump, kept):
+                kept.insert(imports, node)
+                imports += 1
         elif isinstance(node, _Definitions):
             if node.name not in seen and _runs_nothing(node) and _is_runnable(node, fixtures):
                 seen.add(node.name)
