@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from decoding.budget import Budget
-from decoding.draft_tree import Pruned, first_nodes, merge, prune
+from decoding.draft_tree import DraftTree, Pruned, first_nodes, merge, prune
 from decoding.drafters.drafter import Drafter, Observation
 from decoding.models.target import KVCache, TargetModel
 from decoding.sampling import Sampling
@@ -57,12 +57,14 @@ class Round:
     Attributes:
         token_ids: what the pass emitted; the last one is the bonus. Empty only in a last round in which the
             constraint allowed nothing.
+        proposed: the drafters' proposals, merged.
         pruned: the tree that was verified and what the constraint refused.
         verdict: the accepted path and the constraint's new state.
         ms: how long the stages took.
     """
 
     token_ids: tuple[int, ...]
+    proposed: DraftTree
     pruned: Pruned
     verdict: Verdict
     ms: StageTimes
@@ -124,8 +126,9 @@ def generate(
         clock = Stopwatch()
         room = min(budget.most_nodes(len(tokens)), cache.capacity - len(cache.token_ids) - 1)
         proposals = [drafter.propose(tokens, guide.prunes, room) for drafter in drafters] if room else []
+        proposed = merge(proposals)
         propose_ms = clock.lap_ms()
-        pruned = prune(merge(proposals), guide.prunes, room, end_token_ids)
+        pruned = prune(proposed, guide.prunes, room, end_token_ids)
         tree = first_nodes(pruned.tree, budget.best_size(pruned.tree, len(tokens)))
         prune_ms = clock.lap_ms()
         scored = target.forward_tree(tokens[-1], tree, cache)
@@ -142,6 +145,6 @@ def generate(
         observe_ms = clock.lap_ms()
         budget.observe(tree, verdict, len(tokens), forward_ms, propose_ms + prune_ms + observe_ms)
         times = StageTimes(propose_ms, prune_ms, forward_ms, verify_ms, observe_ms)
-        yield Round(verdict.token_ids, Pruned(tree, pruned.refused), verdict, times)
+        yield Round(verdict.token_ids, proposed, Pruned(tree, pruned.refused), verdict, times)
         if verdict.ended or verdict.exhausted:
             return

@@ -13,11 +13,16 @@ from typing import IO, Any, TypeVar
 
 import click
 from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.console import Console
 
 from decoding.errors import BadFile, BadInput, BadPosition
 from decoding.messages import Answer, Completion, EngineOptions, Snapshot
 from lsp_server.documents import command_line_offset, command_line_position
 from lsp_server.progress import ProgressBar
+from lsp_server.trace import Trace
+from lsp_server.trace_page import write_page
+
+_TERMINAL = "-"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,20 +101,35 @@ def parse_place(place: str) -> tuple[Path, int, int]:
 @click.argument("place", metavar="FILE:LINE:COLUMN", required=False)
 @click.option("--batch", metavar="FILE.jsonl", help='Lines of {"id", "prefix", "suffix", "path"?}; "-" is stdin.')
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--trace",
+    metavar="[FILE.html]",
+    is_flag=False,
+    flag_value=_TERMINAL,
+    help="Draw each round's draft tree on stderr, or write a page to step through.",
+)
 @engine_options
-def complete(place: str | None, batch: str | None, as_json: bool, **values: Any) -> None:
+def complete(place: str | None, batch: str | None, as_json: bool, trace: str | None, **values: Any) -> None:
     """Complete at a cursor. Lines and columns count from 1, columns in characters."""
     options = options_from(values)
+    if trace not in (None, _TERMINAL) and place is None and not trace.endswith(".html"):
+        place, trace = trace, _TERMINAL  # `--trace FILE:LINE:COLUMN`: the option took the place for its value
     if (place is None) == (batch is None):
         raise click.UsageError("give either FILE:LINE:COLUMN or --batch FILE.jsonl")
     if batch is not None:
+        if trace is not None:
+            raise click.UsageError("--trace is for one completion, not for --batch")
         _complete_batch(batch, options)
         return
     assert place is not None
     path, line, column = parse_place(place)
     text = read_source(path)
     snapshot = snapshot_at(path, text, command_line_offset(text, line, column))
-    completion = _complete_one(load_assistant(options), snapshot, options)
+    assistant = load_assistant(options)
+    recorded = Trace(assistant.model.vocabulary)
+    completion = _complete_one(assistant, snapshot, options, recorded.add if trace else None)
+    if trace is not None:
+        _show_trace(recorded, completion, trace)
     if as_json:
         print(json.dumps(completion_json(completion, text), ensure_ascii=False))
     else:
@@ -129,6 +149,17 @@ def generate(batch: str, **values: Any) -> None:
     _run_batch(batch, options, _GenerateLine, lambda assistant, line: _generate_one(assistant, line, options))
 
 
+def _show_trace(trace: Trace, completion: Completion, where: str) -> None:
+    if where == _TERMINAL:
+        trace.show(Console(stderr=True, highlight=False))
+        return
+    try:
+        write_page(trace, completion, Path(where))
+    except OSError as error:
+        raise BadFile(f"{where} cannot be written: {error.strerror}") from error
+    print(f"trace of {len(trace.steps)} rounds: {where}", file=sys.stderr)
+
+
 def load_assistant(options: EngineOptions) -> Any:
     """The assistant, with a progress bar while it loads."""
     from decoding.assistant import Assistant
@@ -143,8 +174,10 @@ def snapshot_at(path: Path, text: str, offset: int) -> Snapshot:
     return Snapshot(uri=path.absolute().as_uri(), text=text, offset=offset, language=language)
 
 
-def _complete_one(assistant: Any, snapshot: Snapshot, options: EngineOptions) -> Completion:
-    completions: list[Completion] = assistant.complete(snapshot, options, _never, lambda _: None)
+def _complete_one(
+    assistant: Any, snapshot: Snapshot, options: EngineOptions, watch: Callable[[Any], None] | None = None
+) -> Completion:
+    completions: list[Completion] = assistant.complete(snapshot, options, _never, lambda _: None, watch)
     return completions[0]
 
 
