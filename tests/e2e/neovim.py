@@ -78,11 +78,10 @@ class Neovim:
             end""")
         (self.home / "events.jsonl").write_text("")
 
-    def server_pid(self) -> int:
-        """The process of the server, as the system knows it."""
+    def server_pids(self) -> list[int]:
+        """The processes of its servers: one for each root folder, as in any Neovim."""
         children = psutil.Process(self.pid).children()
-        [server] = [child.pid for child in children if any("stub_server" in word for word in child.cmdline())]
-        return server
+        return [child.pid for child in children if any("stub_server" in word for word in child.cmdline())]
 
     def wait_ready(self) -> None:
         until(lambda: self.lua("return require('draftwood').status()") == "Draftwood", "the server to be ready")
@@ -93,7 +92,7 @@ class Neovim:
     def screen(self) -> str:
         return str(self.lua(SCREEN))
 
-    def wait_screen(self, *wanted: str) -> str:
+    def wait_screen(self, *wanted: str, seconds: float = 10.0) -> str:
         """Waits until every one of `wanted` is on the screen."""
 
         def shown() -> str:
@@ -101,7 +100,7 @@ class Neovim:
             return screen if all(part in screen for part in wanted) else ""
 
         try:
-            return until(shown, f"{wanted} on the screen", seconds=10)
+            return until(shown, f"{wanted} on the screen", seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.screen()}\n{self.messages()}") from None
 

@@ -144,6 +144,7 @@ async def inline_completion(params: lsp.InlineCompletionParams) -> lsp.InlineCom
         "inline",
         uri=uri,
         before=before,
+        selected=params.context.selected_completion_info and params.context.selected_completion_info.text,
         shown=bool(texts),
         version=server.workspace.get_text_document(uri).version,
     )
@@ -265,7 +266,7 @@ def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     if params.context.diagnostics:
         actions.insert(0, ("fix", "Fix with Draftwood", lsp.CodeActionKind.QuickFix))
     return [
-        lsp.CodeAction(title=title, kind=kind, command=lsp.Command(title, f"draftwood.{name}", [target]))
+        lsp.CodeAction(title=title, kind=kind, command=lsp.Command(title, f"draftwood.{name}", arguments=[target]))
         for name, title, kind in actions
     ]
 
@@ -279,7 +280,7 @@ def code_lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
             where = lsp.Range(lsp.Position(number, 0), lsp.Position(number, len(line)))
             target = {"textDocument": {"uri": uri}, "range": _plain(where)}
             lenses += [
-                lsp.CodeLens(where, lsp.Command(name.title(), f"draftwood.{name}", [target]))
+                lsp.CodeLens(where, lsp.Command(name.title(), f"draftwood.{name}", arguments=[target]))
                 for name in ("explain", "docstring", "tests")
             ]
     return lenses

@@ -233,7 +233,7 @@ def test_explain_streams_into_a_window_and_stops(start, tmp_path, log):
     assert asked["range"]["end"] == {"line": 1, "character": len("    return sum(values) / len(values)")}
     editor.lua("require('draftwood.answer').stop()")
     editor.wait_screen("Stopped.")
-    assert events(log, "stopped")
+    until(lambda: events(log, "stopped"), "the server to be told")
 
 
 def test_a_fix_is_shown_as_a_diff_and_applied_on_yes(editor, tmp_path, log):
@@ -267,8 +267,10 @@ def test_edit_asks_for_the_instruction(editor, tmp_path, log):
 
 
 def test_a_killed_server_is_started_again(editor, log):
-    os.kill(editor.server_pid(), signal.SIGKILL)
-    until(lambda: events(log, "initialize"), "another server")
+    before = len(events(log, "initialize"))
+    for pid in editor.server_pids():
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(events(log, "initialize")) > before, "another server")
     editor.wait_ready()
     editor.keys("Godef mul(")
     editor.wait_screen("return x * y")
@@ -278,7 +280,7 @@ def test_a_server_that_dies_again_and_again_is_left_alone_with_one_message(start
     editor = start("--start", "die")
     (tmp_path / "main.py").write_text("import os\n")
     editor.nvim.command(f"edit {tmp_path / 'main.py'}")
-    editor.wait_screen("does not stay up")
+    editor.wait_screen("does not stay up", seconds=40)
     deaths = len(events(log, "initialize"))
     assert deaths == 4
     assert editor.messages().count("does not stay up") == 1

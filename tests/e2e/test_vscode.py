@@ -12,6 +12,7 @@ from events import events, stub_command, until
 
 pytestmark = pytest.mark.editor
 
+SLOW = ("--chunk-seconds", "0.15")
 MEAN = "def mean(values):\n    return sum(values) / len(values)\n"
 GUARDED = "def mean(values):\n    if not values:\n        return 0.0\n    return sum(values) / len(values)\n"
 
@@ -26,7 +27,7 @@ def window(code_server, browser_context, log, tmp_path_factory) -> Iterator[obje
     """One window for all tests of this module: opening one takes seconds."""
     from workbench import Workbench
 
-    code_server.write_settings({"draftwood.command": stub_command(log, "--chunk-seconds", "0.06")})
+    code_server.write_settings({"draftwood.command": stub_command(log, *SLOW)})
     window = Workbench(code_server, browser_context, tmp_path_factory.mktemp("project"))
     window.open("warm_up.py", "import os\n")
     window.wait_status("ready")
@@ -158,16 +159,16 @@ def test_a_notebook_cell(window):
     assert saved == "import os\ndef add(a, b):\n    return a + b"
 
 
-def test_settings_change_without_a_restart(window, log, code_server):
+def test_settings_change_without_a_restart(window, log):
     started = len(events(log, "initialize"))
-    before = json.loads(code_server.settings_file.read_text())
-    code_server.write_settings(before | {"draftwood.suggest.multiline": "never"})
+    command = {"draftwood.command": stub_command(log, *SLOW)}
+    window.change_settings(command | {"draftwood.suggest.multiline": "never"})
     until(lambda: [e for e in events(log, "settings") if e["settings"]["suggest"]["multiline"] == "never"], "them")
     window.open("settings.py", "")
     window.type("def add(")
     window.wait_ghost("a, b")
     assert "return" not in window.ghost()
-    code_server.write_settings(before)
+    window.change_settings(command)
     until(lambda: events(log, "settings")[-1]["settings"]["suggest"]["multiline"] == "auto", "the old settings")
     assert len(events(log, "initialize")) == started
 
@@ -240,7 +241,7 @@ def test_a_fix_is_shown_as_a_diff_and_applied_on_yes(window):
     path = window.open("stats.py", MEAN)
     window.palette("Draftwood: Fix")
     window.page.locator(".tab.active", has_text="stats.py (proposed)").wait_for(timeout=20_000)
-    window.page.locator(".diff-editor .view-lines", has_text="if not values").first.wait_for()
+    window.page.locator(".monaco-diff-editor .view-lines", has_text="if not values").first.wait_for()
     window.picture("fix")
     assert path.read_text() == MEAN
     window.answer().locator("button", has_text="Apply").click()
@@ -272,7 +273,7 @@ def test_generated_tests_are_a_new_file(window):
 
 def test_code_lenses_ask_about_their_function(window, log):
     window.open("lens.py", "\n\n" + MEAN)
-    lens = window.page.locator(".contentWidgets .codelens-decoration a", has_text="Explain")
+    lens = window.page.locator(".codelens-decoration a", has_text="Explain")
     lens.first.click(timeout=15_000)
     until(lambda: [e for e in events(log, "answer") if e["uri"].endswith("lens.py")], "the question")
     [asked] = [e for e in events(log, "answer") if e["uri"].endswith("lens.py")]

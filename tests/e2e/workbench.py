@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -37,7 +38,7 @@ QUIET_SETTINGS: dict[str, Any] = {
 }
 # What a person sees. Monaco keeps hidden copies of ghost text too, so only spans with a box on the screen count.
 GHOST = """() => [...document.querySelectorAll(
-    '.editor-instance .ghost-text-decoration, .editor-instance .ghost-text')]
+    '.monaco-editor .ghost-text-decoration, .monaco-editor .ghost-text')]
   .filter((e) => !e.classList.contains('ghost-text-hidden'))
   .map((e) => ({ box: e.getBoundingClientRect(), text: e.textContent }))
   .filter((e) => e.box.width > 0)
@@ -119,11 +120,17 @@ class Workbench:
         box = self.page.locator(".quick-input-widget input[type=text]")
         box.wait_for(state="visible")
         box.fill(f">{text}" if commands else text)
-        first = self.page.locator(".quick-input-list .monaco-list-row").first
-        wanted = text.rsplit("/", 1)[-1].lower()
-        until(lambda: wanted in (first.text_content() or "").lower(), f"{wanted!r} in the palette")
-        self.press("Enter")
-        box.wait_for(state="hidden")
+        title = re.compile("^" + re.escape(text.rsplit("/", 1)[-1]), re.IGNORECASE)
+        rows = self.page.locator(".quick-input-list .monaco-list-row .quick-input-list-label")
+        rows.filter(has_text=title).first.click(timeout=20_000)
+
+    def change_settings(self, settings: dict[str, Any]) -> None:
+        """Edits the user settings as a person would: in the editor."""
+        self.palette("Preferences: Open User Settings (JSON)")
+        self.page.wait_for_selector('.tab.active[data-resource-name="settings.json"]')
+        self.press("Control+a")
+        self.page.keyboard.insert_text(json.dumps(QUIET_SETTINGS | settings))
+        self.press("Control+s", "Control+F4")
 
     def press(self, *keys: str) -> None:
         for key in keys:

@@ -33,7 +33,7 @@ vim.api.nvim_create_autocmd('LspDetach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if client and client.name == 'draftwood' then
-      require('draftwood').detach(event.buf)
+      require('draftwood').detach(client, event.buf)
     end
   end,
 })

@@ -15,6 +15,7 @@ import { type Target, answering } from './protocol';
 import type { Program } from './python';
 
 const SCHEMES = ['file', 'untitled', 'vscode-notebook-cell', 'vscode-remote'];
+const ACCEPTED = 'draftwood.accepted';
 const CRASHES = 4;
 const CRASH_MINUTES = 3;
 
@@ -26,6 +27,8 @@ export interface ClientParts {
   answers: Answers;
   /** The server died; `again` says whether it is started once more. */
   onDied(again: boolean): void;
+  /** A suggestion was accepted, and the server knows. */
+  onAccepted(): void;
 }
 
 export function makeClient(parts: ClientParts): LanguageClient {
@@ -53,9 +56,12 @@ function middleware(parts: ClientParts, client: () => LanguageClient): Middlewar
       parts.pause.covers(document) ? undefined : next(document, position, context, token),
     provideCodeLenses: (document, token, next) =>
       vscode.workspace.getConfiguration('draftwood', document).get('codeLens', true) ? next(document, token) : [],
-    executeCommand: (command, args, next) => {
+    executeCommand: async (command, args, next) => {
       const name = answering(command);
-      return name ? parts.answers.ask(client(), name, args[0] as Target | undefined) : next(command, args);
+      if (name) return parts.answers.ask(client(), name, args[0] as Target | undefined);
+      const result = await next(command, args);
+      if (command === ACCEPTED) parts.onAccepted();
+      return result;
     },
   };
 }

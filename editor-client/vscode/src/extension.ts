@@ -61,6 +61,7 @@ export class Draftwood implements vscode.Disposable {
       pause: this.pause,
       answers: this.answers,
       onDied: (again) => void this.died(again),
+      onAccepted: () => void this.refreshStats(client),
     });
     this.client = client;
     client.onNotification('draftwood/status', (status: Status) => this.received(client, status));

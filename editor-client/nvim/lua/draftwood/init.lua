@@ -29,8 +29,15 @@ function M.attach(client, bufnr)
   end
 end
 
+--- A restarted server may be attached before the one that died is told to be gone; then there is nothing to undo.
+---@param client vim.lsp.Client
 ---@param bufnr integer
-function M.detach(bufnr)
+function M.detach(client, bufnr)
+  for _, other in ipairs(vim.lsp.get_clients({ name = 'draftwood', bufnr = bufnr })) do
+    if other.id ~= client.id then
+      return
+    end
+  end
   local ghost = M.ghost()
   if ghost and vim.api.nvim_buf_is_valid(bufnr) then
     ghost.detach(bufnr)
