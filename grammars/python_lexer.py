@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from grammars.python_numbers import FRACTION_START, NUMBER_START, number_future, number_kind, number_step
-from grammars.python_terminals import AFTER_NUMBER, Event, Line, Terminals, string_prefixes
+from grammars.python_terminals import AFTER_NUMBER, Event, Line, Terminals
 from grammars.python_utf8 import begins_character, may_be_in_identifier, sequence_length
 
 
@@ -65,7 +65,7 @@ class Lexer:
 
     def __init__(self, terminals: Terminals) -> None:
         self.terminals = terminals
-        self.prefixes = string_prefixes()
+        self.prefixes = terminals.prefixes
         self.operators = terminals.operators
         self.operator_beginnings = frozenset(op[:i] for op in self.operators for i in range(1, len(op) + 1))
         self.operator_bytes = frozenset(op.encode()[0] for op in self.operators) | set(b"!-<>")

@@ -50,6 +50,8 @@ from grammars.vocabulary import Vocabulary
 _DENSE = 2000
 """From so many ids on a whole row is or-ed (6 µs) instead of written id by id."""
 _MOST_MASKS = 1024
+_MOST_BRACKETS = 16
+"""No token closes more."""
 _WIDEST_LEAD = 40
 _PLAIN = re.compile(rb"[^'\"\\{}\n\r\0]+\Z")
 _NAME_CHARACTERS = re.compile(rb"[-A-Za-z0-9 ()]+\Z")
@@ -96,27 +98,33 @@ class EventTrie:
 class Filed:
     """An EventTrie in the shape that masks are read from."""
 
-    __slots__ = ("children", "free", "unfinished")
+    __slots__ = ("children", "free", "leaf", "unfinished")
 
     def __init__(self, trie: EventTrie, width: int) -> None:
+        self.leaf = not trie.children and not trie.unfinished
         self.children = [(event, _terminals(event), Filed(child, width)) for event, child in trie.children.items()]
-        self.free = _marker(trie.free, width)
+        self.free = _marker(trie.free, width) if trie.free else None
         self.unfinished = [(1 << terminal, _marker(ids, width)) for terminal, ids in trie.unfinished.items()]
 
-    def mark(self, machine: Machine, flags: Flags) -> None:
-        """Set the flag of every token that `machine` lets pass."""
+    def mark(self, machine: Machine, flags: Flags) -> int:
+        """Set the flag of every token that `machine` lets pass. Returns the height of the lowest node of its stack
+        that this depends on."""
         if self.free:
             self.free(flags)
-        acceptable = machine.acceptable
+        if self.leaf:
+            return machine.stacks[0].height
+        acceptable, low = machine.acceptable, machine.acceptable_low
         for terminal, marker in self.unfinished:
-            if acceptable & terminal and marker:
+            if acceptable & terminal:
                 marker(flags)
         for event, terminals, child in self.children:
-            if terminals and not acceptable & terminals and not machine.depth:
-                continue
-            after = machine.after(event)
-            if after is not None:
-                child.mark(after, flags)
+            if acceptable & terminals and child.leaf:
+                child.mark(machine, flags)
+            elif acceptable & terminals or not terminals or machine.depth:
+                after = machine.after(event)
+                if after is not None:
+                    low = min(low, machine.low(event), child.mark(after, flags))
+        return low
 
 
 def _terminals(event: Event) -> int:
@@ -126,10 +134,8 @@ def _terminals(event: Event) -> int:
     return sum(1 << t for t in event.terminals) if isinstance(event, Alternatives) else 0
 
 
-def _marker(ids: list[int], width: int) -> Callable[[Flags], None] | None:
+def _marker(ids: list[int], width: int) -> Callable[[Flags], None]:
     """What sets the flags of `ids`."""
-    if not ids:
-        return None
     array = np.asarray(ids, dtype=np.int32)
     if len(ids) < _DENSE:
 
@@ -174,11 +180,19 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A plan that has been carried out."""
+    """A plan that has been carried out.
+
+    Attributes:
+        filed: the tokens that complete no line, whose masks depend on the top of a stack only.
+        lines: the tokens that begin a line as well, which depend on the open columns.
+        depths: how many nodes from the top masks of `filed` were found to depend on, by the topmost.
+    """
 
     always: Bitmask | None
     filed: Filed | None
+    lines: Filed | None
     delegates: list[Delegate]
+    depths: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
 
 class TokenSets:
@@ -279,6 +293,7 @@ class SyntaxMasks:
         self._width = (vocabulary.size + 31) // 32 * 32
         self._tables: dict[Mode, Table] = {}
         self._masks: OrderedDict[State, Bitmask] = OrderedDict()
+        self._local: OrderedDict[object, Bitmask] = OrderedDict()
         self._code = python().lexer.get(Space, ())
 
     def mask(self, state: State) -> Bitmask:
@@ -296,9 +311,9 @@ class SyntaxMasks:
         table = self._table(state.mode)
         mask = empty_bitmask(self.vocabulary.size) if table.always is None else table.always.copy()
         if table.filed is not None:
-            flags = np.zeros(self._width, dtype=np.uint8)
-            table.filed.mark(state.machine, flags)
-            mask |= np.packbits(flags, bitorder="little").view(np.int32)
+            mask |= self._from_top(table, table.filed, state.machine)
+        if table.lines is not None:
+            mask |= self._marked(table.lines, state.machine)[0]
         for delegate in table.delegates:
             machine: Machine | None = state.machine
             for event in delegate.events:
@@ -306,6 +321,34 @@ class SyntaxMasks:
             if machine is not None:
                 mask |= self.mask(machine.state(delegate.mode)) & delegate.subset
         return mask
+
+    def _from_top(self, table: Table, filed: Filed, machine: Machine) -> Bitmask:
+        """The mask of `filed`: one that was made for the same top of another stack, or a new one."""
+        stack = machine.stacks[0]
+        if len(machine.stacks) > 1:
+            return self._marked(filed, machine)[0]
+        depths = table.depths.setdefault((stack.state, stack.use), [])
+        brackets = min(machine.depth, _MOST_BRACKETS)
+        for count in depths:
+            key = (id(filed), brackets, stack.top_states(count))
+            found = self._local.get(key)
+            if found is not None:
+                self._local.move_to_end(key)
+                return found
+        mask, low = self._marked(filed, machine)
+        count = stack.height - low + 1
+        if count not in depths:
+            depths.append(count)
+            depths.sort()
+        self._local[id(filed), brackets, stack.top_states(count)] = mask
+        if len(self._local) > _MOST_MASKS:
+            self._local.popitem(last=False)
+        return mask
+
+    def _marked(self, filed: Filed, machine: Machine) -> tuple[Bitmask, int]:
+        flags = np.zeros(self._width, dtype=np.uint8)
+        low = filed.mark(machine, flags)
+        return np.packbits(flags, bitorder="little").view(np.int32), low
 
     def _table(self, mode: Mode) -> Table:
         table = self._tables.get(mode)
@@ -315,17 +358,20 @@ class SyntaxMasks:
 
     def _build(self, mode: Mode) -> Table:
         plan = self._plan(mode)
-        trie = EventTrie()
+        trie, lines = EventTrie(), EventTrie()
         tokens = self.vocabulary.tokens
         for token in plan.read:
             step = mode.try_read(tokens[token])
             if step is not None:
-                trie.add(token, step.events, step.mode.future)
+                begins = any(isinstance(event, Line) for event in step.events)
+                (lines if begins else trie).add(token, step.events, step.mode.future)
         if plan.pure_names:
             name = python().terminals["NAME"]
             trie.unfinished[name] = trie.unfinished.get(name, []) + self.sets.names[0]
-        empty = not (trie.children or trie.free or trie.unfinished)
-        return Table(plan.always, None if empty else Filed(trie, self._width), plan.delegates)
+        return Table(plan.always, self._filed(trie), self._filed(lines), plan.delegates)
+
+    def _filed(self, trie: EventTrie) -> Filed | None:
+        return Filed(trie, self._width) if trie.children or trie.free or trie.unfinished else None
 
     @singledispatchmethod
     def _plan(self, mode: Mode) -> Plan:

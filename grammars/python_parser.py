@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from grammars.lalr import Grammar, Row, build_tables, read_grammar
 
@@ -19,6 +20,7 @@ TARGET = 1  # the left side of "="
 DELETABLE = 2  # after `del`
 SINGLE = 4  # the left side of ":" or "+="
 ELEMENT = 8  # an element of a target: like TARGET, or starred
+STARRED = 16  # `*x`, which may not stand alone
 _ALL_USES = TARGET | DELETABLE | SINGLE | ELEMENT
 _REQUIRED = {"!target": TARGET, "!single": SINGLE, "!del": DELETABLE}
 
@@ -90,6 +92,8 @@ class Reduction:
                 return 0
             case "pass":
                 return top_use
+            case "alone":
+                return None if top_use & STARRED else top_use
             case "single":
                 return _ALL_USES
             case "empty":
@@ -101,7 +105,7 @@ class Reduction:
             case "group":
                 return uses
             case "starred":
-                return ELEMENT if uses & TARGET else 0
+                return STARRED | ELEMENT if uses & TARGET else STARRED
             case "seq":
                 return (TARGET | ELEMENT if uses & ELEMENT else 0) | uses & DELETABLE
         return _ALL_USES if uses & _REQUIRED[self.action] else None
@@ -116,13 +120,26 @@ class Moves:
         shifts: terminal -> (top state, its use, next state) for every way to shift it.
         reductions: (top state, its use, production, set of the terminals it may be followed by).
         shift_set: the keys of `shifts` as a set.
-        guarded: the terminals whose next state carries a mark.
+        guarded: terminal -> the marks of the next states, where all of them carry one.
+        by_context: the terminals that can be shifted in each context met so far.
     """
 
     shifts: dict[int, tuple[tuple[int, int, int], ...]]
     reductions: tuple[tuple[int, int, int, int], ...]
     shift_set: int
-    guarded: tuple[int, ...]
+    guarded: dict[int, tuple[str, ...]]
+    by_context: dict[int, int]
+
+    def shiftable(self, context: int) -> int:
+        """The set of terminals that can be shifted in `context` without any reduction of several symbols."""
+        found = self.by_context.get(context)
+        if found is None:
+            found = self.shift_set
+            for terminal, marks in self.guarded.items():
+                if all(enter(mark, context) is None for mark in marks):
+                    found &= ~(1 << terminal)
+            self.by_context[context] = found
+        return found
 
 
 class Tables:
@@ -170,9 +187,10 @@ class Tables:
                         todo.append((self.rows[below].gotos[reduction.left], renamed_use, narrowed))
                 elif narrowed:
                     reductions.append((top, top_use, number, narrowed))
-        guarded = tuple(t for t, ways in shifts.items() if any(self.rows[target].mark for _, _, target in ways))
+        marks = {t: tuple(self.rows[target].mark for _, _, target in ways) for t, ways in shifts.items()}
+        guarded = {terminal: found for terminal, found in marks.items() if all(found)}
         shift_set = sum(1 << terminal for terminal in shifts)
-        return Moves({t: tuple(ways) for t, ways in shifts.items()}, tuple(reductions), shift_set, guarded)
+        return Moves({t: tuple(ways) for t, ways in shifts.items()}, tuple(reductions), shift_set, guarded, {})
 
 
 @lru_cache(maxsize=1)
@@ -183,21 +201,49 @@ def python_tables() -> Tables:
     return Tables(grammar, build_tables(grammar))
 
 
-class Node:
-    """The top of a stack: a parser state over `parent`. Make nodes with `Node.root` and `push` only."""
+class Shifted(NamedTuple):
+    """What shifting a terminal leads to.
 
-    __slots__ = ("_acceptable", "_children", "_moves", "_shifted", "context", "parent", "state", "tables", "use")
+    Attributes:
+        nodes: every stack; empty where the terminal may not come next.
+        low: the height of the lowest node that the answer depends on.
+    """
+
+    nodes: tuple[Node, ...]
+    low: int
+
+
+class Node:
+    """The top of a stack: a parser state over `parent`. Make nodes with `Node.root` and `push` only.
+
+    Attributes:
+        height: how many nodes lie below.
+    """
+
+    __slots__ = (
+        "_acceptable",
+        "_children",
+        "_moves",
+        "_shifted",
+        "context",
+        "height",
+        "parent",
+        "state",
+        "tables",
+        "use",
+    )
 
     def __init__(self, tables: Tables, parent: Node | None, state: int, use: int, context: int) -> None:
         self.tables = tables
         self.parent = parent
+        self.height: int = parent.height + 1 if parent else 0
         self.state = state
         self.use = use
         self.context = context
         self._moves = tables.moves(parent.state if parent else -1, state, use)
         self._children: dict[int, Node | None] | None = None
-        self._shifted: dict[int, tuple[Node, ...]] | None = None
-        self._acceptable = -1
+        self._shifted: dict[int, Shifted] | None = None
+        self._acceptable: tuple[int, int] | None = None
 
     @classmethod
     def root(cls, tables: Tables, context: int = 0) -> Node:
@@ -213,7 +259,7 @@ class Node:
 
     def push(self, state: int, use: int) -> Node | None:
         """The stack with one more state, or None where its mark forbids it here."""
-        key = state << 4 | use
+        key = state << 5 | use
         if self._children is None:
             self._children = {}
         elif key in self._children:
@@ -240,8 +286,8 @@ class Node:
         base = self.parent.ancestor(reduction.length - 1)
         return base.push(self.tables.rows[base.state].gotos[reduction.left], reduced_use)
 
-    def shift(self, terminal: int) -> tuple[Node, ...]:
-        """Every stack that reading `terminal` leads to; empty where it may not come next."""
+    def shift(self, terminal: int) -> Shifted:
+        """Read `terminal`."""
         if self._shifted is None:
             self._shifted = {}
         found = self._shifted.get(terminal)
@@ -249,8 +295,9 @@ class Node:
             found = self._shifted[terminal] = self._shift(terminal)
         return found
 
-    def _shift(self, terminal: int) -> tuple[Node, ...]:
+    def _shift(self, terminal: int) -> Shifted:
         found: tuple[Node, ...] = ()
+        low = self.height - 1  # the node below decides which reductions of one symbol are done
         for state, use, target in self._moves.shifts.get(terminal, ()):
             child = self._top(state, use).push(target, 0)
             if child is not None:
@@ -258,32 +305,40 @@ class Node:
         for _, use, production, lookahead in self._moves.reductions:
             if lookahead >> terminal & 1:
                 reduced = self._reduce(use, production)
+                low = min(low, self.height - self.tables.reductions[production].length)
                 if reduced is not None:
-                    found += reduced.shift(terminal)
-        return found
+                    nodes, below = reduced.shift(terminal)
+                    found += nodes
+                    low = min(low, below)
+        return Shifted(found, low)
 
     @property
-    def acceptable(self) -> int:
-        """The set of terminals that `shift` accepts."""
-        if self._acceptable < 0:
+    def acceptable(self) -> tuple[int, int]:
+        """The set of terminals that `shift` accepts, and the height of the lowest node that it depends on."""
+        if self._acceptable is None:
             self._acceptable = self._accept(self.tables.everything)
         return self._acceptable
 
-    def _accept(self, wanted: int) -> int:
-        moves = self._moves
-        accepted = moves.shift_set & wanted
-        for terminal in moves.guarded:
-            if accepted >> terminal & 1 and not self._may_shift(terminal):
-                accepted &= ~(1 << terminal)
+    def _accept(self, wanted: int) -> tuple[int, int]:
+        moves, low = self._moves, self.height - 1
+        accepted = moves.shiftable(self.context) & wanted
         for _, use, production, lookahead in moves.reductions:
             narrowed = lookahead & wanted
             if narrowed:
                 reduced = self._reduce(use, production)
+                low = min(low, self.height - self.tables.reductions[production].length)
                 if reduced is not None:
-                    accepted |= reduced._accept(narrowed)
-        return accepted
+                    more, below = reduced._accept(narrowed)
+                    accepted |= more
+                    low = min(low, below)
+        return accepted, low
 
-    def _may_shift(self, terminal: int) -> bool:
-        """Whether a mark lets `terminal` be shifted without any reduction of several symbols."""
-        rows, ways = self.tables.rows, self._moves.shifts[terminal]
-        return any(enter(rows[target].mark, self.context) is not None for _, _, target in ways)
+    def top_states(self, count: int) -> tuple[tuple[int, int, int], ...]:
+        """(state, use, context) of the `count` topmost nodes, the top first: all that reading can depend on that
+        does not look below them."""
+        found: list[tuple[int, int, int]] = []
+        node: Node | None = self
+        while node is not None and len(found) < count:
+            found.append((node.state, node.use, node.context))
+            node = node.parent
+        return tuple(found)

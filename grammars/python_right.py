@@ -25,7 +25,7 @@ _MANY_LINES = 400
 _FIRST_LEXEME = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*[^A-Za-z_0-9]?|[^\n]", re.DOTALL)
 _READ = 1 << 60
 """The whole suffix was read: farther than any mistake."""
-_FILLERS = tuple("x| x|,| in x|:|()|=x|pass| as x| import x| else x| def x():|\n|'|\"".encode().split(b"|"))
+_FILLERS = tuple(b"x| x|,| in x|:|()|=x|pass| as x| import x| else x| def x():|\n|'|\"".split(b"|"))
 _STATEMENTS = (b"pass", b"except x: pass", b"def x(): pass")
 _CLOSERS = (b")", b"]", b"}")
 _MOST_TRIES = 400
@@ -57,13 +57,13 @@ class RightContext:
     def may_end(self, state: State) -> bool:
         """Whether the gap may end in `state`."""
         reach = self.reach(state)
-        return reach == _READ or (reach >= self.best.reach and self.best.reach != _READ)
+        return reach == _READ or reach >= self.best.reach
 
     @property
     def best(self) -> Best:
         """Found on first use by trying fillings, the shortest and those that close the fewest brackets first."""
         if self._best is None:
-            self._best = self._find_best()
+            self._best = self._find_best() if self.suffix.strip() else Best(_READ, 0)
         return self._best
 
     def _find_best(self) -> Best:

@@ -20,6 +20,8 @@ from grammars.python_terminals import Event, Line, Terminals
 _DEEPEST_INDENT = 100
 _DEEPEST_BRACKET = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NOTHING = 1 << 60
+"""Higher than any stack: depends on no node."""
 _MOST_MACHINES = 60_000
 """About 2 KB each, stacks included; 100 KB of source text make 8,000."""
 
@@ -83,18 +85,21 @@ class Machine:
         indents: the open columns.
         depth: how many brackets are open.
         acceptable: the set of terminals that may come next.
+        acceptable_low: the height of the lowest node of a stack that `acceptable` depends on.
     """
 
-    __slots__ = ("_after", "_states", "acceptable", "depth", "indents", "language", "stacks")
+    __slots__ = ("_after", "_states", "acceptable", "acceptable_low", "depth", "indents", "language", "stacks")
 
     def __init__(self, language: Language, stacks: tuple[Node, ...], indents: Indents, depth: int) -> None:
         self.language = language
         self.stacks = stacks
         self.indents = indents
         self.depth = depth
-        self.acceptable = 0
-        for stack in stacks:
-            self.acceptable |= stack.acceptable
+        self.acceptable, self.acceptable_low = stacks[0].acceptable
+        for stack in stacks[1:]:
+            acceptable, low = stack.acceptable
+            self.acceptable |= acceptable
+            self.acceptable_low = min(self.acceptable_low, low)
         self._after: dict[Event, Machine | None] = {}
         self._states: dict[Mode, State] = {}
         language.machines += 1
@@ -106,6 +111,16 @@ class Machine:
         except KeyError:
             machine = self._after[event] = self._read(event)
             return machine
+
+    def low(self, event: Event) -> int:
+        """The height of the lowest node of a stack that `after(event)` depends on; -1 for the begin of a line, which
+        depends on the open columns as well."""
+        if isinstance(event, Line):
+            return _NOTHING if self.depth else -1
+        if event == self.language.newline and self.depth:
+            return _NOTHING
+        terminals = (event,) if isinstance(event, int) else event.terminals
+        return min(stack.shift(terminal).low for stack in self.stacks for terminal in terminals)
 
     def state(self, mode: Mode) -> State:
         """The state with this machine and the lexer in `mode`; always the same object."""
@@ -124,7 +139,7 @@ class Machine:
         return self._shift(event.terminals)
 
     def _shift(self, terminals: tuple[int, ...]) -> Machine | None:
-        stacks = tuple(dict.fromkeys(new for stack in self.stacks for t in terminals for new in stack.shift(t)))
+        stacks = tuple(dict.fromkeys(new for stack in self.stacks for t in terminals for new in stack.shift(t).nodes))
         if not stacks:
             return None
         depth = self.depth + self.language.depth_change.get(terminals[0], 0)

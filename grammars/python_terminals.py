@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 _CONSTANTS = frozenset({"None", "True", "False"})
@@ -56,15 +57,20 @@ class Terminals:
         """The terminals as a set: bit t for terminal t."""
         return sum(1 << self.numbers[name] for name in set(names))
 
-    @property
+    @cached_property
     def keywords(self) -> frozenset[str]:
         """Every hard keyword."""
         return frozenset(name for name in self.numbers if name.isalpha() and (name.islower() or name in _CONSTANTS))
 
-    @property
+    @cached_property
     def operators(self) -> frozenset[str]:
         """Every operator and delimiter."""
         return frozenset(name for name in self.numbers if not name[0].isalpha())
+
+    @cached_property
+    def prefixes(self) -> dict[str, str]:
+        """See `string_prefixes`."""
+        return string_prefixes()
 
     def word_event(self, word: str) -> Event:
         """What a complete word is reported as."""
@@ -83,7 +89,7 @@ class Terminals:
         names = {"NAME"} | {keyword for keyword in self.keywords if keyword.startswith(word)}
         names |= {kind for keyword, kind in SOFT_KEYWORDS.items() if keyword.startswith(word)}
         found = self.set_of(names)
-        for spelling, letters in string_prefixes().items():
+        for spelling, letters in self.prefixes.items():
             if spelling.startswith(word):
                 found |= 1 << self.string_kind(letters)
         return found
