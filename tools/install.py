@@ -23,7 +23,8 @@ CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 CPU_BUILD = "torch==2.13.0+cpu"
 PROBE_S = 3
 PIP = (sys.executable, "-m", "pip")
-QUIET = ("--disable-pip-version-check", "--no-input", "--quiet")
+# Twice quiet: errors only. Once still repeats what the build backend thinks of editable installations.
+QUIET = ("--disable-pip-version-check", "--no-input", "-qq")
 
 
 def main(extras: list[str]) -> None:
@@ -35,7 +36,7 @@ def main(extras: list[str]) -> None:
     if not has_torch():
         install_torch()
     wanted = f"[{','.join(extras)}]" if extras else ""
-    print(f"Installing draftwood{wanted} …", flush=True)
+    print(f"Installing draftwood{wanted} and what it needs: a few minutes the first time …", flush=True)
     pip("install", "--editable", f"{ROOT}{wanted}")
 
 
