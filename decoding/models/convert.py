@@ -256,7 +256,8 @@ def _tokenizer_config(gguf: GgufFile, tokens: _Tokens) -> dict[str, Any]:
 def write_safetensors(gguf: GgufFile, target: Path, progress: Fraction) -> None:
     """Write all weights as one bfloat16 safetensors file, a few rows at a time.
 
-    Beyond the mapped file and its metadata this takes some ten megabytes, whatever the model's size. `target` is written in place: the caller renames it.
+    Beyond the mapped file and its metadata this takes some ten megabytes, whatever the model's size. `target` is
+    written in place: the caller renames it.
     """
     tensors = [(_hub_name(tensor.name), tensor) for tensor in gguf.tensors]
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
