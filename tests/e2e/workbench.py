@@ -30,6 +30,7 @@ QUIET_SETTINGS: dict[str, Any] = {
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
     "window.commandCenter": False,
+    "workbench.editor.useModal": "off",
     "workbench.colorTheme": "Default Dark Modern",
     "workbench.layoutControl.enabled": False,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
@@ -38,7 +39,7 @@ QUIET_SETTINGS: dict[str, Any] = {
 }
 # What a person sees. Monaco keeps hidden copies of ghost text too, so only spans with a box on the screen count.
 GHOST = """() => [...document.querySelectorAll(
-    '.monaco-editor .ghost-text-decoration, .monaco-editor .ghost-text')]
+    '.monaco-editor .ghost-text-decoration, .monaco-editor .ghost-text-decoration-preview, .monaco-editor .ghost-text')]
   .filter((e) => !e.classList.contains('ghost-text-hidden'))
   .map((e) => ({ box: e.getBoundingClientRect(), text: e.textContent }))
   .filter((e) => e.box.width > 0)
@@ -51,9 +52,9 @@ class CodeServerProcess:
 
     def __init__(self, installed: CodeServer, home: Path, extension: Path | None) -> None:
         self.home = home
-        self.settings_file = home / "data" / "User" / "settings.json"
-        self.settings_file.parent.mkdir(parents=True)
-        self.write_settings({})
+        for scope in ("User", "Machine"):
+            (home / "data" / scope).mkdir(parents=True)
+        self.write_settings(QUIET_SETTINGS, "User")
         profile = ["--user-data-dir", str(home / "data"), "--extensions-dir", str(home / "extensions")]
         command = [str(installed.node), str(installed.entry), *profile]
         # Nothing may be written to the user's own configuration, and no gallery asked.
@@ -81,9 +82,9 @@ class CodeServerProcess:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 
-    def write_settings(self, settings: dict[str, Any]) -> None:
-        """Replaces the user settings; an open window notices."""
-        self.settings_file.write_text(json.dumps(QUIET_SETTINGS | settings, indent=2))
+    def write_settings(self, settings: dict[str, Any], scope: str = "Machine") -> None:
+        """Replaces the settings that a window finds when it opens. Programs are named in those of the machine."""
+        (self.home / "data" / scope / "settings.json").write_text(json.dumps(settings, indent=2))
 
     def close(self) -> None:
         """Ends the server, its extension hosts and the language servers."""
