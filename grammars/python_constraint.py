@@ -14,7 +14,7 @@ from grammars.constraint import Bitmask, bit_is_set
 from grammars.python_cursor import LineCache, open_at_cursor
 from grammars.python_masks import SyntaxMasks
 from grammars.python_right import RightContext
-from grammars.python_syntax import State
+from grammars.python_states import State
 from grammars.vocabulary import Vocabulary
 
 _MOST_BLANKS = 12

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from grammars.python_lines import LogicalLine, logical_lines
 from grammars.python_parser import ANYWHERE
-from grammars.python_syntax import State, describe_refusal, first_hopeless_byte, python
+from grammars.python_states import State, describe_refusal, first_hopeless_byte, python
 
 _CONTINUES = re.compile(rb"(?:elif|else|except|finally)(?![A-Za-z0-9_\x80-\xff])")
 

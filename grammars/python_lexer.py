@@ -2,7 +2,7 @@
 
 Knows bytes, terminals and how CPython's tokenizer splits text. Must not know what the parser accepts, how deep the
 brackets outside f-strings are, or which columns are open: a newline and the column of a line's first character are
-events that the machine interprets (python_syntax.py), so that a mode means the same wherever it occurs and each of
+events that the machine interprets (python_states.py), so that a mode means the same wherever it occurs and each of
 its steps is computed once. Strings have their modes in python_strings.py.
 
 A mode answers for text that may end anywhere: `future` holds the terminals that the unfinished lexeme may still

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from grammars.python_lexer import Mode, Space
+from grammars.python_states import BYTE_ORDER_MARK, python
 from grammars.python_strings import open_string
-from grammars.python_syntax import BYTE_ORDER_MARK, python
 
 _NEWLINE = rb"(?:\r\n|\r|\n)"
 _INERT = rb"[^()\[\]{}'\"\#\\\n\r]"

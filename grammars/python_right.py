@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from grammars.python_lexer import LineStart, Mode, Space, Word
 from grammars.python_lines import logical_lines
-from grammars.python_syntax import Indents, Machine, State
+from grammars.python_states import Indents, Machine, State
 from grammars.python_terminals import Line
 
 _FAR = 8192
@@ -58,6 +58,10 @@ class RightContext:
         """Whether the gap may end in `state`."""
         reach = self.reach(state)
         return reach == _READ or reach >= self.best.reach
+
+    def fits(self, state: State) -> bool:
+        """Whether the suffix can be read on from `state` without a mistake."""
+        return self.reach(state) == _READ
 
     @property
     def best(self) -> Best:

@@ -24,7 +24,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from grammars.python_constraint import PythonConstraint
-from grammars.python_syntax import BYTE_ORDER_MARK, State, check_prefix, first_hopeless_byte
+from grammars.python_states import BYTE_ORDER_MARK, State, first_hopeless_byte
+from grammars.python_syntax import check_prefix
 from grammars.vocabulary import Vocabulary
 from tests.grammars.syntax.corpus import (
     Judge,

@@ -1,0 +1,229 @@
+"""How the mask of each mode of the lexer is put together.
+
+Knows the modes and sets of tokens. Must not know what a parser accepts. Most modes differ from plain code for few
+tokens only: those are read one by one, and the others are delegated to the table of plain code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, singledispatchmethod
+
+from grammars.constraint import Bitmask
+from grammars.python_lexer import (
+    AfterReturn,
+    Comment,
+    Continuation,
+    LineStart,
+    Mode,
+    Number,
+    Operator,
+    Space,
+    Utf8,
+    WideCharacter,
+    Word,
+)
+from grammars.python_numbers import number_kind, number_step
+from grammars.python_states import python
+from grammars.python_strings import CharacterName, Conversion, Escape, HexDigits, Literal, Opening, String
+from grammars.python_terminals import AFTER_NUMBER, SOFT_KEYWORDS, Event, Line
+from grammars.token_sets import ALL_BYTES, IDENTIFIER, LETTERS, TokenSets
+
+_NAME_CHARACTERS = re.compile(rb"[-A-Za-z0-9 ()]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Delegate:
+    """The tokens `subset` do what they would do in `mode` after `events`."""
+
+    events: tuple[Event, ...]
+    mode: Mode
+    subset: Bitmask
+
+
+@dataclass(slots=True)
+class Plan:
+    """How the mask of a mode is put together.
+
+    Attributes:
+        always: tokens that may follow whatever the parser says.
+        read: tokens whose reading is filed one by one.
+        pure_names: tokens that go on with an identifier.
+        delegates: tokens that do what they do in another mode.
+    """
+
+    always: Bitmask | None = None
+    read: Iterable[int] = ()
+    pure_names: bool = False
+    delegates: list[Delegate] = field(default_factory=list)
+
+
+class Planner:
+    """Makes the plans for one vocabulary."""
+
+    def __init__(self, sets: TokenSets) -> None:
+        self.sets = sets
+        self._code = python().lexer.get(Space, ())
+
+    @singledispatchmethod
+    def plan(self, mode: Mode) -> Plan:
+        """Read every token: right for every mode, and slow. The others say how they are like plain code."""
+        return Plan(read=self.sets.ordinary)
+
+    @plan.register
+    def _(self, mode: Space) -> Plan:
+        sets = self.sets
+        if mode is self._code:
+            return Plan(read=sets.ordinary)
+        if not mode.frames or mode.continued:
+            same = mode.lexer.get(Space, mode.frames)
+            return Plan(delegates=[Delegate((), same, sets.everything)])
+        others = sets.everything & ~sets.mask(sets.field_bytes)
+        return Plan(read=sets.field_bytes, delegates=[Delegate((), self._code, others)])
+
+    @plan.register
+    def _(self, mode: LineStart) -> Plan:
+        sets, fixed = self.sets, mode.continued
+        delegates = [
+            Delegate((Line(fixed or mode.column + n, fixed or mode.alternate + n),), self._code, subset)
+            for n, subset in sets.leads
+        ]
+        return Plan(read=self.sets.no_code, delegates=delegates)
+
+    @plan.register
+    def _(self, mode: AfterReturn) -> Plan:
+        rest = self.sets.mask_beginning(ALL_BYTES - {0x0A})
+        return Plan(read=self.sets.beginning(b"\n"), delegates=[Delegate((), mode.mode, rest)])
+
+    @plan.register
+    def _(self, mode: Continuation) -> Plan:
+        return Plan(read=self.sets.beginning(b"\r\n"))
+
+    @plan.register(Utf8)
+    @plan.register(WideCharacter)
+    def _(self, mode: Mode) -> Plan:
+        return Plan(read=self.sets.beginning(range(0x80, 0xC0)))
+
+    @plan.register
+    def _(self, mode: Word) -> Plan:
+        sets, terminals = self.sets, mode.lexer.terminals
+        read = set(sets.names[1])
+        words = AFTER_NUMBER if mode.after_number else {*terminals.keywords, *SOFT_KEYWORDS, *mode.lexer.prefixes}
+        for word in words:
+            if mode.text and word.startswith(mode.text):
+                rest = word[len(mode.text) :].encode()
+                for end in range(1, len(rest) + 1):
+                    read.update(sets.by_bytes.get(rest[:end], ()))
+        plan = Plan(read=(), pure_names=not mode.after_number)
+        others = ALL_BYTES - IDENTIFIER
+        if mode.text in mode.lexer.prefixes and not mode.after_number:
+            read.update(sets.beginning(b"'\""))
+            others -= frozenset(b"'\"")
+        plan.read = read
+        if not mode.after_number or mode.text in AFTER_NUMBER:
+            event = terminals.word_event(mode.text) if mode.text else terminals["NAME"]
+            code = mode.lexer.get(Space, mode.frames)
+            plan.delegates.append(Delegate((event,), code, sets.mask_beginning(others)))
+        return plan
+
+    @plan.register
+    def _(self, mode: Number) -> Plan:
+        goes_on = frozenset(b for b in range(128) if b in LETTERS or number_step(mode.state, chr(b)))
+        goes_on |= frozenset(b"0123456789")
+        plan = Plan(read=self.sets.beginning(goes_on))
+        kind = number_kind(mode.state)
+        if kind is not None:
+            others = self.sets.mask_beginning(ALL_BYTES - goes_on)
+            code = mode.lexer.get(Space, mode.frames)
+            plan.delegates.append(Delegate((mode.lexer.terminals[kind],), code, others))
+        return plan
+
+    @plan.register
+    def _(self, mode: Operator) -> Plan:
+        lexer = mode.lexer
+        goes_on = frozenset(b for b in range(128) if mode.text + chr(b) in lexer.operator_beginnings)
+        if mode.text[0] == ".":
+            goes_on |= frozenset(b"0123456789")
+        plan = Plan(read=self.sets.beginning(goes_on))
+        if mode.text != "!":
+            point = lexer.terminals["."]
+            events = (point, point) if mode.text == ".." else (lexer.terminals[mode.text],)
+            others = self.sets.mask_beginning(ALL_BYTES - goes_on)
+            plan.delegates.append(Delegate(events, lexer.get(Space, mode.frames), others))
+        return plan
+
+    @plan.register(Comment)
+    @plan.register(String)
+    @plan.register(Opening)
+    @plan.register(Escape)
+    @plan.register(Literal)
+    def _(self, mode: Comment | String | Opening | Escape | Literal) -> Plan:
+        sets = self.sets
+        if isinstance(mode, Literal) and mode.seen in ("{", "}"):
+            return self._after_brace(mode)
+        if isinstance(mode, Opening) and mode.quotes == 2:
+            return self._after_empty(mode)
+        read = sets.not_plain
+        always = sets.mask(sets.plain)
+        if isinstance(mode, Escape) or not _is_any_text(mode):
+            always = self._plain_escape
+            read = [*read, *self._special_escape]
+        return Plan(always=always, read=read)
+
+    @cached_property
+    def _plain_escape(self) -> Bitmask:
+        """Plain ASCII tokens that are harmless after a backslash too."""
+        return self.sets.mask(self.sets.plain) & ~self.sets.mask(self._special_escape)
+
+    @cached_property
+    def _special_escape(self) -> list[int]:
+        tokens = self.sets.vocabulary.tokens
+        return [t for t in self.sets.plain if tokens[t][0] in b"xuUN" or not tokens[t].isascii()]
+
+    def _after_brace(self, mode: Literal) -> Plan:
+        sets = self.sets
+        if mode.seen == "}":
+            return Plan(read=sets.beginning(b"}"))
+        opened = mode.step(0x20)
+        assert opened is not None, "white space may begin a replacement field"
+        others = sets.mask_beginning(ALL_BYTES - {0x7B})
+        return Plan(read=sets.beginning(b"{"), delegates=[Delegate(opened.events, opened.mode, others)])
+
+    def _after_empty(self, mode: Opening) -> Plan:
+        sets, quote = self.sets, mode.style.quote
+        closed = mode.step(0x20)
+        assert closed is not None, "white space may follow a string"
+        others = sets.mask_beginning(ALL_BYTES - {quote})
+        return Plan(read=sets.beginning((quote,)), delegates=[Delegate(closed.events, closed.mode, others)])
+
+    @plan.register
+    def _(self, mode: HexDigits) -> Plan:
+        return Plan(read=self.sets.beginning(b"0123456789abcdefABCDEF"))
+
+    @plan.register
+    def _(self, mode: CharacterName) -> Plan:
+        if mode.length == 0:
+            return Plan(read=self.sets.beginning(b"{"))
+        names = self._character_names
+        return Plan(always=self.sets.mask(names), read=set(self.sets.ordinary) - set(names))
+
+    @cached_property
+    def _character_names(self) -> list[int]:
+        return self.sets.where(_NAME_CHARACTERS.match)
+
+    @plan.register
+    def _(self, mode: Conversion) -> Plan:
+        sets = self.sets
+        if not mode.letter:
+            return Plan(read=sets.beginning(b"sra="))
+        closed = mode.step(0x20)
+        assert closed is not None, "white space may follow a conversion"
+        others = sets.mask_beginning(ALL_BYTES - IDENTIFIER)
+        return Plan(delegates=[Delegate(closed.events, closed.mode, others)])
+
+
+def _is_any_text(mode: Mode) -> bool:
+    """Whether characters beyond ASCII are text in `mode`."""
+    return not (isinstance(mode, String | Opening) and "b" in mode.style.letters)
