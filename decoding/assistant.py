@@ -37,6 +37,7 @@ from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
 from decoding.trimming import trim
 from grammars.constraint import Constraint, FirstToken, Unconstrained
+from grammars.fences import FenceGrammar
 from grammars.healing import HealingConstraint
 from grammars.python_constraint import PythonConstraint
 from grammars.reasoning import ThoughtGrammar
@@ -196,6 +197,11 @@ class Assistant:
     def thoughts(self) -> ThoughtGrammar:
         """The grammar of this model's thoughts, made once."""
         return ThoughtGrammar(self.model.vocabulary, marks_of(self.model, self.chat))
+
+    @cached_property
+    def fences(self) -> FenceGrammar:
+        """The grammar of answers with Python in them, made once."""
+        return FenceGrammar(self.python)
 
     def describe(self) -> dict[str, object]:
         """What runs, for status and statistics."""
