@@ -141,6 +141,13 @@ class LocalBackend:
         return self._options.model_copy(update=changes)
 
     def _constraint(self, turn: Turn, opened: bool) -> Constraint | None:
+        """Python in fences, or from the opening on, and a thought before it; the mode `off` leaves only the thought."""
+        held: Constraint | None = None
+        if self._options.constraint != "off" and turn.code != "anywhere":
+            fences = self._assistant.fences
+            held = fences.prose() if turn.code == "fenced" else fences.in_code(turn.opening.partition("\n")[2])
         if not turn.thinking_tokens:
-            return None
-        return self._assistant.thoughts.start(turn.thinking_tokens, turn.max_tokens, Unconstrained(), opened=opened)
+            return held
+        return self._assistant.thoughts.start(
+            turn.thinking_tokens, turn.max_tokens, held or Unconstrained(), opened=opened
+        )
