@@ -228,6 +228,7 @@ def test_explain_streams_into_the_view_and_stops(window, log):
 def test_thoughts_are_folded(window):
     window.open("stats.py", MEAN)
     window.palette("Draftwood: Reason About")
+    window.page.locator('.quick-input-widget input[aria-label*="Reason"]').wait_for()
     window.type("How slow is it?")
     window.press("Enter")
     answer = window.answer()
@@ -267,7 +268,6 @@ def test_generated_tests_are_a_new_file(window):
     assert not created.exists()
     window.palette("Draftwood: Apply Proposed Change")
     window.page.locator('.tab.active[data-resource-name="test_generated.py"]').wait_for()
-    window.press("Control+s")
     until(lambda: created.exists() and "def test_mean" in created.read_text(), "the new file")
 
 

@@ -31,6 +31,13 @@ export interface ClientParts {
   onAccepted(): void;
 }
 
+/** Says nothing by itself: what the user has to know is told once, in the status bar and by `onDied`. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
 export function makeClient(parts: ClientParts): LanguageClient {
   const configuration = vscode.workspace.getConfiguration('draftwood');
   const languages = configuration.get<string[]>('languages', ['python']);
@@ -41,12 +48,13 @@ export function makeClient(parts: ClientParts): LanguageClient {
     initializationOptions: { ...configuration },
     synchronize: { configurationSection: 'draftwood' },
     errorHandler: crashGuard(parts),
+    initializationFailedHandler: () => false,
     middleware: middleware(parts, () => client),
   };
   const { command, args } = parts.program;
   // Its own folder: a program that is looked for in the opened one would be a way in for a hostile repository.
   const run = { command, args: [...args, 'serve'], options: { cwd: parts.folder.fsPath } };
-  const client = new LanguageClient('draftwood', 'Draftwood', run, options);
+  const client = new QuietClient('draftwood', 'Draftwood', run, options);
   return client;
 }
 

@@ -6,6 +6,7 @@ const EMPTY = vscode.Uri.from({ scheme: PROPOSED, path: '/empty' });
 
 interface Proposal {
   edit: vscode.WorkspaceEdit;
+  first: vscode.Uri | undefined;
   /** The documents' versions when the change was computed: it fits no other text. */
   versions: Map<string, number>;
   shown: vscode.Uri[];
@@ -35,12 +36,16 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
   /** Opens one diff editor per changed file. `versions` are those of the documents that the server saw. */
   async propose(edit: vscode.WorkspaceEdit, versions: Map<string, number>): Promise<void> {
     await this.discard();
-    this.proposal = { edit, versions, shown: [] };
+    this.proposal = { edit: new vscode.WorkspaceEdit(), first: edit.entries()[0]?.[0], versions, shown: [] };
     this.serial += 1;
     for (const [uri, edits] of edit.entries()) {
       const document = await opened(uri);
+      const text = applied(document, edits);
+      // A new file is made with its contents, or VS Code would leave it unsaved and ask for a name.
+      if (document) this.proposal.edit.set(uri, edits);
+      else this.proposal.edit.createFile(uri, { contents: Buffer.from(text) });
       const proposed = vscode.Uri.from({ scheme: PROPOSED, path: `/${this.serial}${uri.path}` });
-      this.texts.set(proposed.path, applied(document, edits));
+      this.texts.set(proposed.path, text);
       this.proposal.shown.push(proposed);
       const name = vscode.workspace.asRelativePath(uri);
       const left = document ? uri : EMPTY;
@@ -68,8 +73,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
       void vscode.window.showErrorMessage('The change could not be applied. Ask again.');
       return;
     }
-    const [first] = proposal.edit.entries();
-    if (first) await vscode.window.showTextDocument(first[0]);
+    if (proposal.first) await vscode.window.showTextDocument(proposal.first);
   }
 
   private async discard(): Promise<void> {

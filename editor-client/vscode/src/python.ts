@@ -38,7 +38,7 @@ function ownPython(storage: vscode.Uri): string {
 /** Interpreters worth asking, best first. Those of the opened folder count only once it is trusted. */
 async function candidates(storage: vscode.Uri, configuration: vscode.WorkspaceConfiguration): Promise<string[]> {
   const chosen = configuration.get<string>('python', '').trim();
-  if (chosen) return [chosen];
+  if (chosen) return [chosen, ownPython(storage)]; // the latter may have been made from the former
   const found = [ownPython(storage)];
   const selected = vscode.workspace.isTrusted ? await selectedInterpreter() : undefined;
   if (selected) found.push(selected);
