@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from decoding.messages import Chunk, Completion, EngineOptions, Message, ModelProgress
+from decoding.reasoning.requests import CommandRequest, CommandResult
 
 _HEADER = struct.Struct(">I")
 HEADER_BYTES = _HEADER.size
@@ -72,6 +73,15 @@ class Describe(Message):
     job: int
 
 
+class Command(Message):
+    """Explain, fix, document, test, edit or reason. The request carries its own text; jobs of other kinds go first."""
+
+    kind: Literal["command"] = "command"
+    job: int
+    request: CommandRequest
+    options: EngineOptions
+
+
 class Cancel(Message):
     """A job has become useless."""
 
@@ -92,7 +102,7 @@ class Ping(Message):
     kind: Literal["ping"] = "ping"
 
 
-Request = Load | Sync | Complete | Warm | Describe | Cancel | Forget | Ping
+Request = Load | Sync | Complete | Warm | Describe | Command | Cancel | Forget | Ping
 
 
 class Loading(Message):
@@ -131,6 +141,7 @@ class Done(Message):
     job: int
     completions: tuple[Completion, ...] = ()
     facts: dict[str, Any] = Field(default_factory=dict)
+    result: CommandResult | None = None
 
 
 class Failed(Message):

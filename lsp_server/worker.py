@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
@@ -23,9 +24,11 @@ from pydantic import ValidationError
 
 from decoding.errors import Cancelled, DraftwoodError
 from decoding.messages import Chunk, Completion, Edit, EngineOptions, ModelProgress, Snapshot
+from decoding.reasoning.requests import CommandRequest, CommandResult
 from lsp_server.wire import (
     HEADER_BYTES,
     Cancel,
+    Command,
     Complete,
     Describe,
     Done,
@@ -50,8 +53,8 @@ from lsp_server.wire import (
 
 log = logging.getLogger(__name__)
 
-Job = Complete | Warm | Describe
-JOB_KINDS = (Complete, Warm, Describe)
+Job = Complete | Warm | Describe | Command
+JOB_KINDS = (Complete, Warm, Describe, Command)
 
 
 class Assistant(Protocol):
@@ -68,6 +71,17 @@ class Assistant(Protocol):
 
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
         """Prefill only."""
+
+    def command(
+        self,
+        request: CommandRequest,
+        options: EngineOptions,
+        cancelled: Callable[[], bool],
+        emit: Callable[[Chunk], None],
+        pause: Callable[[], bool],
+    ) -> CommandResult:
+        """One command. `pause` is called between rounds, and may use the assistant for something else; it says
+        whether it did."""
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -133,6 +147,7 @@ class Worker:
         self._sink = sink
         self._sending = threading.Lock()
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._commands: deque[Command] = deque()
         self._cancelled: set[int] = set()
         self._waiting: set[int] = set()
         self._engine_seen: float | None = None
@@ -146,7 +161,30 @@ class Worker:
         if assistant is None:
             return
         while True:
-            self._serve(assistant, self._queue.get())
+            self._serve_urgent(assistant)
+            if self._commands:
+                self._serve(assistant, self._commands.popleft())
+            else:
+                self._take(assistant, self._queue.get())
+
+    def _serve_urgent(self, assistant: Assistant) -> bool:
+        """Serves what waits, commands left aside; whether the engine was used. A suggestion is wanted while somebody
+        types, an answer can wait for it between two of its rounds."""
+        used = False
+        while True:
+            try:
+                message = self._queue.get_nowait()
+            except queue.Empty:
+                return used
+            used |= self._take(assistant, message)
+
+    def _take(self, assistant: Assistant, message: Request) -> bool:
+        """Serves a message, or puts a command in the line; whether the engine was used."""
+        if isinstance(message, Command):
+            self._commands.append(message)
+            return False
+        self._serve(assistant, message)
+        return isinstance(message, Complete | Warm)
 
     def _read(self) -> None:
         while body := self._read_frame():
@@ -234,6 +272,9 @@ class Worker:
 
         if cancelled():
             raise Cancelled
+        if isinstance(job, Command):
+            result = assistant.command(job.request, job.options, cancelled, emit, lambda: self._serve_urgent(assistant))
+            return Done(job=job.job, result=result)
         if isinstance(job, Describe):
             return Done(job=job.job, facts=dict(assistant.describe()))
         mirror = self._mirrors.get(job.uri)

@@ -21,11 +21,13 @@ from pydantic import ValidationError
 
 from decoding.errors import ModelError, WorkerDied
 from decoding.messages import Chunk, Completion, EngineOptions
+from decoding.reasoning.requests import CommandRequest, CommandResult
 from lsp_server.documents import View
 from lsp_server.lines import decode
 from lsp_server.wire import (
     HEADER_BYTES,
     Cancel,
+    Command,
     Complete,
     Describe,
     Done,
@@ -145,6 +147,17 @@ class WorkerClient:
         message = Complete(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         return (await self._run(message, view, on_chunk)).completions
 
+    async def command(
+        self, request: CommandRequest, options: EngineOptions, on_chunk: Callable[[Chunk], None] | None = None
+    ) -> CommandResult:
+        """Runs a command; chunks are Markdown. Raises WorkerDied, and ModelError with one line for people. Cancelling
+        the task stops the engine."""
+        message = Command(job=next(self._numbers), request=request, options=options)
+        result = (await self._run(message, None, on_chunk)).result
+        if result is None:
+            raise ModelError("the answer was cut off")
+        return result
+
     async def warm(self, view: View, options: EngineOptions) -> None:
         """Prefills for a completion at the view's cursor."""
         message = Warm(job=next(self._numbers), uri=view.uri, offset=view.offset, options=options)
@@ -161,7 +174,7 @@ class WorkerClient:
 
     async def _run(
         self,
-        message: Complete | Warm | Describe,
+        message: Complete | Warm | Describe | Command,
         view: View | None = None,
         on_chunk: Callable[[Chunk], None] | None = None,
     ) -> Done:
