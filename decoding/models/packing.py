@@ -27,7 +27,7 @@ from decoding.models.weights import Weights
 Progress = Callable[[float], None]
 
 MAGIC = b"DRFTPACK"
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the layout of the file or of a tensor changes."""
 PACKED_NAME = "native-int8.pack"
 TILE = 16
@@ -64,8 +64,6 @@ def linear_specs(arch: Architecture) -> Iterator[LinearSpec]:
     queries, keys = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
     hidden, feed = arch.hidden_size, arch.feed_size
     vocab = ((arch.vocab_size,), hidden, arch.padded_vocab)
-    if not arch.tied:
-        yield LinearSpec("embedding", ("model.embed_tokens",), *vocab, scale_groups=hidden // GROUP)
     for layer in range(arch.layers):
         prefix, hub = f"layers.{layer}", f"model.layers.{layer}"
         names = tuple(f"{hub}.self_attn.{part}_proj" for part in "qkv")
@@ -75,6 +73,8 @@ def linear_specs(arch: Architecture) -> Iterator[LinearSpec]:
         yield LinearSpec(f"{prefix}.gate_up", names, (feed, feed), hidden, 2 * feed, interleave=True)
         yield LinearSpec(f"{prefix}.down", (f"{hub}.mlp.down_proj",), (hidden,), feed, hidden)
     yield LinearSpec("head", ("model.embed_tokens" if arch.tied else "lm_head",), *vocab)
+    if not arch.tied:  # last: single rows of it are read, so it stays in the file (see PackedFile)
+        yield LinearSpec("embedding", ("model.embed_tokens",), *vocab, scale_groups=hidden // GROUP)
 
 
 def norm_names(arch: Architecture) -> dict[str, str]:
@@ -227,7 +227,12 @@ def _aligned(size: int) -> int:
 
 
 class PackedFile:
-    """A packed file, mapped read-only: the operating system loads what is used and may drop it again."""
+    """A packed file, read-only.
+
+    Where the system has huge pages, what every pass streams is read into them: 62 instead of 34 GB/s on a virtual
+    machine with nested page tables, where a 4 KiB page costs a long walk. The rest, and everything elsewhere, is
+    mapped: the system loads what is used and may drop it again.
+    """
 
     def __init__(self, path: Path) -> None:
         """Map `path`. Raises BadWeights where it is of another format or cut short."""
@@ -247,8 +252,9 @@ class PackedFile:
             self._tensors: dict[str, dict[str, Any]] = self.header["tensors"]
             if size != self._base + self._tensors["end"]["offset"]:
                 raise BadWeights(f"{path} is cut short")
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._bytes = np.frombuffer(self._map, dtype=np.uint8)
+            self._bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+            mapped = self._tensors.get("embedding.weights", self._tensors["end"])
+            self._resident = _read_into_huge_pages(file, self._base + mapped["offset"])
 
     @property
     def nbytes(self) -> int:
@@ -263,5 +269,20 @@ class PackedFile:
         entry = self._tensors[name]
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
         start = self._base + entry["offset"]
-        view: NDArray[Any] = self._bytes[start : start + int(np.prod(shape)) * dtype.itemsize].view(dtype)
+        end = start + int(np.prod(shape)) * dtype.itemsize
+        memory = self._resident if end <= len(self._resident) else self._bytes
+        view: NDArray[Any] = memory[start:end].view(dtype)
         return view.reshape(shape)
+
+
+def _read_into_huge_pages(file: BinaryIO, size: int) -> NDArray[np.uint8]:
+    """uint8[size]: the beginning of a file in memory of huge pages; empty where the system has none."""
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not hasattr(mmap, "MADV_HUGEPAGE") or not setting.is_file() or "[never]" in setting.read_text():
+        return np.empty(0, np.uint8)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    file.seek(0)
+    if file.readinto(memory) != size:
+        raise BadWeights(f"{file.name} is cut short")
+    return np.frombuffer(memory, dtype=np.uint8)

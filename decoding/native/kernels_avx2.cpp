@@ -12,7 +12,6 @@
 #endif
 namespace draftwood {
 namespace {
-constexpr int kPrefetchBytes = 4096;
 #include "simd_avx2.h"
 #include "kernels_impl.h"
 constexpr Kernels kKernels = make_kernels("avx2");

@@ -12,7 +12,6 @@
 #endif
 namespace draftwood {
 namespace {
-constexpr int kPrefetchBytes = 4096;
 #include "simd_avx512.h"
 #include "kernels_impl.h"
 constexpr Kernels kKernels = make_kernels("avx512-vnni");

@@ -2,83 +2,66 @@
 // anonymous namespace, after its simd_*.h. No standard library templates here: a linker might keep the copy that
 // was compiled for a newer machine than the one at hand.
 
+// How far ahead weights are prefetched: 128 lines, a few hundred nanoseconds of work.
+constexpr int kPrefetchBytes = 8192;
+
 using F = Simd::F;
 using I = Simd::I;
 
-// Sums of R rows against V neighbouring tiles. The integer sum of a group is exact, so only the order of the
-// groups matters, and that is the same for every R and V.
-template <int R, int V, bool kGrouped>
+// Sums of R rows against one tile. The integer sum of a group is exact, so only the order of the groups matters, and
+// that is the same for every R.
+template <int R, bool kGrouped>
 inline __attribute__((always_inline)) void multiply(const Matrix& m, int tile, const QuantisedRows& x, int row,
-                                                    F (&sums)[R][V]) {
+                                                    F (&sums)[R]) {
   const int groups = m.inputs / kGroup;
-  const ptrdiff_t tile_bytes = static_cast<ptrdiff_t>(m.inputs) * kTile;
-  const uint8_t* weights = m.weights + tile * tile_bytes;
+  const uint8_t* weights = m.weights + static_cast<ptrdiff_t>(tile) * m.inputs * kTile;
+  const float* weight_scales = m.scales + static_cast<ptrdiff_t>(tile) * (kGrouped ? groups : 1) * kTile;
   const int8_t* values = x.values + static_cast<ptrdiff_t>(row) * m.inputs;
   const float* scales = x.scales + static_cast<ptrdiff_t>(row) * groups;
   const int32_t* starts = x.starts + static_cast<ptrdiff_t>(row) * groups;
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < V; v++) sums[r][v] = Simd::zero();
+  for (int r = 0; r < R; r++) sums[r] = Simd::zero();
   for (int g = 0; g < groups; g++) {
-    I dots[R][V];
-    for (int r = 0; r < R; r++)
-      for (int v = 0; v < V; v++) dots[r][v] = Simd::set(starts[r * groups + g]);
+    I dots[R];
+    for (int r = 0; r < R; r++) dots[r] = Simd::set(starts[r * groups + g]);
 #pragma GCC unroll 4
-    for (int k = 0; k < kGroup; k += 4) {
-      Simd::W w[V];
-      for (int v = 0; v < V; v++) {
-        const uint8_t* at = weights + v * tile_bytes + (g * kGroup + k) * kTile;
-        w[v] = Simd::load_weights(at);
-        __builtin_prefetch(at + kPrefetchBytes);
-      }
-      for (int r = 0; r < R; r++) {
-        const int8_t* at = values + r * m.inputs + g * kGroup + k;
-        for (int v = 0; v < V; v++) dots[r][v] = Simd::dot(dots[r][v], w[v], at);
-      }
+    for (int k = 0; k < kGroup; k += 4, weights += 4 * kTile) {
+      const Simd::W w = Simd::load_weights(weights);
+      // Few rows read as fast as memory delivers, and the hardware's own prefetching does best. More rows compute
+      // while memory waits unless the next lines are asked for; into the second level, where many requests fit.
+      if constexpr (R >= Simd::kPrefetchRows) __builtin_prefetch(weights + kPrefetchBytes, 0, 2);
+      for (int r = 0; r < R; r++) dots[r] = Simd::dot(dots[r], w, values + r * m.inputs + g * kGroup + k);
     }
-    for (int v = 0; v < V; v++) {
-      if constexpr (kGrouped) {
-        const F weight_scale = Simd::load(m.scales + (static_cast<ptrdiff_t>(tile + v) * groups + g) * kTile);
-        for (int r = 0; r < R; r++)
-          sums[r][v] = Simd::fma(Simd::to_float(dots[r][v]),
-                                 Simd::mul(weight_scale, Simd::set(scales[r * groups + g])), sums[r][v]);
-      } else {
-        for (int r = 0; r < R; r++)
-          sums[r][v] = Simd::fma(Simd::to_float(dots[r][v]), Simd::set(scales[r * groups + g]), sums[r][v]);
-      }
+    const F weight_scale = kGrouped ? Simd::load(weight_scales + g * kTile) : Simd::zero();
+    for (int r = 0; r < R; r++) {
+      const F scale = Simd::set(scales[r * groups + g]);
+      sums[r] = Simd::fma(Simd::to_float(dots[r]), kGrouped ? Simd::mul(weight_scale, scale) : scale, sums[r]);
     }
   }
-  if constexpr (!kGrouped) {
-    for (int v = 0; v < V; v++) {
-      const F weight_scale = Simd::load(m.scales + static_cast<ptrdiff_t>(tile + v) * kTile);
-      for (int r = 0; r < R; r++) sums[r][v] = Simd::mul(sums[r][v], weight_scale);
-    }
-  }
+  if constexpr (!kGrouped)
+    for (int r = 0; r < R; r++) sums[r] = Simd::mul(sums[r], Simd::load(weight_scales));
 }
 
-template <int R, int V, bool kGrouped>
+template <int R, bool kGrouped>
 __attribute__((noinline)) void tile_rows(const Matrix& m, int tile, const QuantisedRows& x, int row, float* out,
                                          ptrdiff_t stride, bool accumulate) {
-  F sums[R][V];
-  multiply<R, V, kGrouped>(m, tile, x, row, sums);
-  for (int v = 0; v < V; v++) {
-    const F bias = m.bias ? Simd::load(m.bias + (tile + v) * kTile) : Simd::zero();
-    for (int r = 0; r < R; r++) {
-      float* at = out + (row + r) * stride + (tile + v) * kTile;
-      F result = m.bias ? Simd::add(sums[r][v], bias) : sums[r][v];
-      if (accumulate) result = Simd::add(Simd::load(at), result);
-      Simd::store(at, result);
-    }
+  F sums[R];
+  multiply<R, kGrouped>(m, tile, x, row, sums);
+  for (int r = 0; r < R; r++) {
+    float* at = out + (row + r) * stride + tile * kTile;
+    F result = m.bias ? Simd::add(sums[r], Simd::load(m.bias + tile * kTile)) : sums[r];
+    if (accumulate) result = Simd::add(Simd::load(at), result);
+    Simd::store(at, result);
   }
 }
 
 using TileRows = void (*)(const Matrix&, int, const QuantisedRows&, int, float*, ptrdiff_t, bool);
 
-template <int V, bool kGrouped>
+template <bool kGrouped>
 TileRows tile_rows_for(int rows) {
   switch (rows) {
 #define DRAFTWOOD_ROWS(R) \
   case R:                 \
-    if constexpr (R <= (V == 1 ? Simd::kRows : Simd::kPairedRows)) return tile_rows<R, V, kGrouped>; else break;
+    if constexpr (R <= Simd::kRows) return tile_rows<R, kGrouped>; else break;
     DRAFTWOOD_ROWS(1) DRAFTWOOD_ROWS(2) DRAFTWOOD_ROWS(3) DRAFTWOOD_ROWS(4) DRAFTWOOD_ROWS(5) DRAFTWOOD_ROWS(6)
     DRAFTWOOD_ROWS(7) DRAFTWOOD_ROWS(8) DRAFTWOOD_ROWS(9) DRAFTWOOD_ROWS(10) DRAFTWOOD_ROWS(11)
     DRAFTWOOD_ROWS(12) DRAFTWOOD_ROWS(13) DRAFTWOOD_ROWS(14)
@@ -91,14 +74,10 @@ template <bool kGrouped>
 void matmul_tiles(const Matrix& m, int first_tile, int tiles, const QuantisedRows& x, int rows, float* out,
                   ptrdiff_t stride, bool accumulate) {
   const int passes = (rows + Simd::kRows - 1) / Simd::kRows;  // rows are shared out evenly: 16 = 8 + 8
-  const int end = first_tile + tiles;
-  const int paired_end = rows <= Simd::kPairedRows ? end - (tiles & 1) : first_tile;
-  int tile = first_tile;
-  for (; tile < paired_end; tile += 2) tile_rows_for<2, kGrouped>(rows)(m, tile, x, 0, out, stride, accumulate);
-  for (; tile < end; tile++) {
+  for (int tile = first_tile; tile < first_tile + tiles; tile++) {
     for (int pass = 0, row = 0; pass < passes; pass++) {
       const int count = (rows - row + passes - pass - 1) / (passes - pass);
-      tile_rows_for<1, kGrouped>(count)(m, tile, x, row, out, stride, accumulate);
+      tile_rows_for<kGrouped>(count)(m, tile, x, row, out, stride, accumulate);
       row += count;
     }
   }

@@ -11,7 +11,6 @@
 #include <arm_neon.h>
 namespace draftwood {
 namespace {
-constexpr int kPrefetchBytes = 1024;
 #include "simd_neon.h"
 #include "kernels_impl.h"
 constexpr Kernels kKernels = make_kernels("neon-dotprod");

@@ -3,7 +3,6 @@
 
 namespace draftwood {
 namespace {
-constexpr int kPrefetchBytes = 1024;
 #include "simd_portable.h"
 #include "kernels_impl.h"
 constexpr Kernels kKernels = make_kernels("portable");

@@ -46,26 +46,38 @@ struct ModelWeights {
 // Why a pass was refused, or that it was done.
 enum class Status : int32_t { kDone = 0, kCancelled = 1, kBadRows = 2, kNoRoom = 3, kNoMemory = 4 };
 
+// Memory of halves, zero at first (so that what lies beyond the last token is finite).
+class Halves {
+ public:
+  explicit Halves(size_t count);
+  ~Halves();
+  Halves(const Halves&) = delete;
+  Halves& operator=(const Halves&) = delete;
+  uint16_t* data() const { return data_; }
+
+ private:
+  size_t bytes() const { return count_ * sizeof(uint16_t); }
+  size_t count_;
+  uint16_t* data_;
+};
+
 // Keys and values of one sequence as halves; slots from `length` on hold the rows of the last pass.
 class Cache {
  public:
   Cache(const ModelWeights& weights, int capacity);
   int capacity() const { return capacity_; }
   // Keys of a head: blocks of [head_dim][16]; values of a head: [capacity][head_dim].
-  uint16_t* keys(int layer, int kv_head) { return keys_.get() + plane(layer, kv_head); }
-  uint16_t* values(int layer, int kv_head) { return values_.get() + plane(layer, kv_head); }
+  uint16_t* keys(int layer, int kv_head) { return keys_.data() + plane(layer, kv_head); }
+  uint16_t* values(int layer, int kv_head) { return values_.data() + plane(layer, kv_head); }
   // Move the rows path[0..count) of the last pass to the slots length, length + 1, ...
   void keep(int length, const int32_t* path, int count);
 
  private:
-  struct Free {
-    void operator()(uint16_t* memory) const;
-  };
   size_t plane(int layer, int kv_head) const { return (static_cast<size_t>(layer) * kv_heads_ + kv_head) * plane_size_; }
 
   int layers_, kv_heads_, head_dim_, capacity_;
   size_t plane_size_;
-  std::unique_ptr<uint16_t[], Free> keys_, values_;
+  Halves keys_, values_;
 };
 
 // The rows of a pass: parents[i] < i is the row that row i continues, -1 for row 0.

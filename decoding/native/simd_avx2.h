@@ -4,7 +4,7 @@ struct Simd {
   struct I { __m256i a, b; };
   struct W { __m256i size_a, sign_a, size_b, sign_b; };  // |weight| and the weight itself
   static constexpr int kRows = 3;
-  static constexpr int kPairedRows = 1;
+  static constexpr int kPrefetchRows = 99;  // never
   static constexpr int kQueries = 4;
   static constexpr int kStartFactor = 0;
 

@@ -4,7 +4,7 @@ struct Simd {
   using I = __m512i;
   using W = __m512i;  // 16 outputs x 4 weights, unsigned
   static constexpr int kRows = 14;         // rows whose sums fit into registers beside one tile
-  static constexpr int kPairedRows = 6;    // the same beside two tiles
+  static constexpr int kPrefetchRows = 5;  // from this many rows on, weights are prefetched by instruction
   static constexpr int kQueries = 8;       // attention heads computed together
   static constexpr int kStartFactor = -128;  // weights are stored plus 128; the start value takes that back
 

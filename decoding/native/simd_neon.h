@@ -4,7 +4,7 @@ struct Simd {
   struct I { int32x4_t v[4]; };
   struct W { int8x16_t v[4]; };
   static constexpr int kRows = 3;
-  static constexpr int kPairedRows = 1;
+  static constexpr int kPrefetchRows = 99;  // never
   static constexpr int kQueries = 4;
   static constexpr int kStartFactor = 0;
 

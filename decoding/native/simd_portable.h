@@ -41,7 +41,7 @@ struct Simd {
   struct I { int32_t v[16]; };
   struct W { int8_t v[64]; };
   static constexpr int kRows = 4;
-  static constexpr int kPairedRows = 1;
+  static constexpr int kPrefetchRows = 99;  // never
   static constexpr int kQueries = 4;
   static constexpr int kStartFactor = 0;
 

@@ -17,7 +17,7 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : tickets_(threads) {
   for (int i = 1; i < threads; i++) workers_.emplace_back([this, i] { work(i); });
 }
 
@@ -44,33 +44,47 @@ void ThreadPool::wake() {
   wakeup_.notify_all();
 }
 
-bool ThreadPool::take_chunk(uint64_t& ticket, Call& call, const void*& context) {
-  ticket = ticket_.load(std::memory_order_acquire);
+uint32_t ThreadPool::range_start(int owner, uint32_t chunks) const {
+  return static_cast<uint32_t>(static_cast<uint64_t>(chunks) * owner / tickets_.size());
+}
+
+bool ThreadPool::take_from(int owner, int& chunk, Call& call, const void*& context) {
+  std::atomic<uint64_t>& next = tickets_[owner].next;
+  uint64_t ticket = next.load(std::memory_order_acquire);
   for (;;) {
     const Phase& phase = phases_[(ticket >> 32) & 1];
     call = phase.call.load(std::memory_order_relaxed);
     context = phase.context.load(std::memory_order_relaxed);
-    if (static_cast<uint32_t>(ticket) >= phase.chunks.load(std::memory_order_relaxed)) return false;
+    chunk = static_cast<int>(static_cast<uint32_t>(ticket));
+    if (static_cast<uint32_t>(ticket) >= range_start(owner + 1, phase.chunks.load(std::memory_order_relaxed))) return false;
     // Succeeds only while the phase is still the one that was read, so the slot cannot have been rewritten.
-    if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire, std::memory_order_acquire))
-      return true;
+    if (next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire, std::memory_order_acquire)) return true;
   }
 }
 
+bool ThreadPool::take_chunk(int thread, int& chunk, Call& call, const void*& context) {
+  for (int i = 0; i < size(); i++)
+    if (take_from((thread + i) % size(), chunk, call, context)) return true;
+  return false;
+}
+
 void ThreadPool::run_phase(Call call, const void* context, int chunks) {
-  const uint64_t number = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
+  const uint32_t number = phase_.load(std::memory_order_relaxed) + 1;
   Phase& phase = phases_[number & 1];
   phase.call.store(call, std::memory_order_relaxed);
   phase.context.store(context, std::memory_order_relaxed);
   phase.chunks.store(static_cast<uint32_t>(chunks), std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
-  ticket_.store(number << 32);
+  for (int i = 0; i < size(); i++)
+    tickets_[i].next.store(static_cast<uint64_t>(number) << 32 | range_start(i, static_cast<uint32_t>(chunks)),
+                           std::memory_order_release);
+  phase_.store(number);
   if (sleepers_.load() > 0) wake();
 
-  uint64_t ticket;
+  int chunk;
   uint32_t mine = 0;
-  while (take_chunk(ticket, call, context)) {
-    call(context, static_cast<int>(static_cast<uint32_t>(ticket)), 0);
+  while (take_chunk(0, chunk, call, context)) {
+    call(context, chunk, 0);
     mine++;
   }
   done_.fetch_add(mine, std::memory_order_acq_rel);
@@ -83,30 +97,31 @@ void ThreadPool::run_phase(Call call, const void* context, int chunks) {
 }
 
 void ThreadPool::work(int thread) {
-  uint64_t ticket = 0;
+  int chunk;
   Call call;
   const void* context;
   int spins = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (take_chunk(ticket, call, context)) {
-      call(context, static_cast<int>(static_cast<uint32_t>(ticket)), thread);
+    const uint32_t seen = phase_.load();
+    if (take_chunk(thread, chunk, call, context)) {
+      call(context, chunk, thread);
       done_.fetch_add(1, std::memory_order_acq_rel);
       spins = 0;
     } else if (awake_.load(std::memory_order_relaxed) && ++spins < kSpins) {
       pause();
     } else {
-      sleep_until_work(ticket >> 32);
+      sleep_until_work(seen);
       spins = 0;
     }
   }
 }
 
-void ThreadPool::sleep_until_work(uint64_t seen) {
+void ThreadPool::sleep_until_work(uint32_t seen) {
   std::unique_lock<std::mutex> lock(mutex_);
   sleepers_.fetch_add(1);
   // A phase that was published after `seen`, or the beginning of a pass, ends the sleep.
   const bool was_awake = awake_.load();
-  wakeup_.wait(lock, [&] { return stop_ || (ticket_.load() >> 32) != seen || (awake_.load() && !was_awake); });
+  wakeup_.wait(lock, [&] { return stop_ || phase_.load() != seen || (awake_.load() && !was_awake); });
   sleepers_.fetch_sub(1);
 }
 

@@ -1,8 +1,9 @@
 // A few threads that run the chunks of one phase after another.
 //
-// Knows work items by number. Must not know what they compute. A phase ends when its chunks are done, not when every
-// thread has arrived: a thread whose core was taken away holds up at most the chunk it is in, and the others take
-// the rest. Threads spin for some tens of microseconds between the phases of a pass and sleep otherwise.
+// Knows work items by number. Must not know what they compute. Every thread begins with its own range of chunks, in
+// order (so that it reads memory in one stream), and then takes from the ranges of others. A phase ends when its
+// chunks are done, not when every thread has arrived: a thread whose core was taken away holds up at most the chunk
+// it is in, and the others take the rest. Threads spin for some tens of microseconds between the phases of a pass and sleep otherwise.
 #pragma once
 
 #include <atomic>
@@ -47,16 +48,22 @@ class ThreadPool {
     std::atomic<const void*> context{nullptr};
     std::atomic<uint32_t> chunks{0};
   };
+  // High half: number of the phase; low half: the next chunk of one thread's range.
+  struct alignas(64) Ticket {
+    std::atomic<uint64_t> next{0};
+  };
 
   void run_phase(Call call, const void* context, int chunks);
-  bool take_chunk(uint64_t& ticket, Call& call, const void*& context);
+  bool take_chunk(int thread, int& chunk, Call& call, const void*& context);
+  bool take_from(int owner, int& chunk, Call& call, const void*& context);
+  uint32_t range_start(int owner, uint32_t chunks) const;
   void work(int thread);
-  void sleep_until_work(uint64_t seen);
+  void sleep_until_work(uint32_t seen);
   void wake();
 
   Phase phases_[2];
-  // High half: number of the phase; low half: the next chunk to hand out.
-  alignas(64) std::atomic<uint64_t> ticket_{0};
+  std::vector<Ticket> tickets_;
+  alignas(64) std::atomic<uint32_t> phase_{0};
   alignas(64) std::atomic<uint32_t> done_{0};
   alignas(64) std::atomic<bool> awake_{false};
   std::atomic<int> sleepers_{0};
