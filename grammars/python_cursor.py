@@ -87,7 +87,8 @@ def open_at_cursor(data: bytes, cache: LineCache | None = None) -> Opened:
 
 def _without_last(around: State, data: bytes, last: LogicalLine, opened: Opened) -> Opened:
     """The state below a broken line that is over: as if it were sound."""
-    sound = around.run(_substitute(data, last))
+    header = data[last.content : last.end].rstrip().endswith(b":")
+    sound = around.run(_substitute(data, last, header))
     if sound is None:
         return opened
     return _read_last(sound, data[last.end :], repaired=True)
@@ -102,9 +103,8 @@ def _read_last(state: State, text: bytes, repaired: bool) -> Opened:
     return Opened(None, f"the code at the cursor is broken: {describe_refusal(before, text[offset])}")
 
 
-def _substitute(data: bytes, line: LogicalLine) -> bytes:
-    """A sound line in the place of a broken one: a header where it looks like one."""
-    header = data[line.content : line.end].rstrip().endswith(b":")
+def _substitute(data: bytes, line: LogicalLine, header: bool) -> bytes:
+    """A sound line in the place of a broken one."""
     return data[line.begin : line.content] + (b"if 1:\n" if header else b"pass\n")
 
 
@@ -133,7 +133,7 @@ def _skeleton(data: bytes, lines: list[LogicalLine]) -> Iterator[_Piece]:
             continue
         enclosing = line.column < level
         body = b"" if enclosing or not has_body else data[inner.begin : inner.content] + b"pass\n"
-        yield _Piece(data[line.begin : line.end], body, _substitute(data, line) if enclosing else b"")
+        yield _Piece(data[line.begin : line.end], body, _substitute(data, line, header=True) if enclosing else b"")
         level = line.column
         continues = data[line.content] == 0x40 or _CONTINUES.match(data, line.content) is not None
         if level == 0 and not continues:
