@@ -84,7 +84,7 @@ class Neovim:
         return [child.pid for child in children if any("stub_server" in word for word in child.cmdline())]
 
     def wait_ready(self) -> None:
-        until(lambda: self.lua("return require('draftwood').status()") == "Draftwood", "the server to be ready")
+        until(lambda: self.lua("return require('draftwood').status()") == "Draftwood", "the server to be ready", 60)
 
     def keys(self, keys: str) -> None:
         self.nvim.input(keys)

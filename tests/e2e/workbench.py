@@ -186,7 +186,7 @@ class Workbench:
             frames = [frame for frame in self.page.frames if "/fake.html" in frame.url]
             return next((frame for frame in frames if frame.locator("#answer").count()), None)
 
-        return until(found, "the answer view")
+        return until(found, "the answer view", seconds=40)
 
     def notification(self, text: str) -> None:
         """Waits for a message of the workbench."""

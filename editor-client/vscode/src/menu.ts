@@ -42,7 +42,7 @@ function actions(draftwood: Draftwood): Entry[] {
 }
 
 interface Models {
-  models: { name: string; description?: string; installed?: boolean }[];
+  models: { name: string; provisioned: boolean; default: boolean }[];
 }
 
 /** The models that the server knows; any other may be typed as a hub id or a folder. */
@@ -52,10 +52,11 @@ async function chooseModel({ program, log }: Draftwood): Promise<void> {
   let known: vscode.QuickPickItem[] = [];
   try {
     const { models } = await ask<Models>(program, 'models', 'list', '--json');
-    known = models.map(({ name, description, installed }) => ({
-      label: name,
-      description: installed ? 'installed' : undefined,
-      detail: description,
+    known = models.map((model) => ({
+      label: model.name,
+      description: [model.default && 'default', model.provisioned ? 'installed' : 'is downloaded first']
+        .filter(Boolean)
+        .join(', '),
     }));
   } catch (error) {
     log.warn(`the list of models is not available: ${error}`);
