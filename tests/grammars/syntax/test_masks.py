@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +15,8 @@ from grammars.vocabulary import Vocabulary
 from tests.grammars.syntax.corpus import library_files
 from tests.grammars.syntax.test_cuts import HOPELESS, VALID, cases
 
-_PUNCTUATION = r"""
-    ( () (( )) ): ([ ([' (" [" [ ] ]) ]: { } {} {{ }} {' }' }" '} '': :: := = == += **= ** * *, , ; @ -> - + ~ ! != < <<
-    <= > >> >= / // & | ^ ' '' ''' " \"""" b' f" f' rb" R' # #a \ \n \x \N{ \u00 !r !r} :> _( __ __( _= . .. ... ....
-"""
-_WORDS = """
-    return def class for in if is not and or else elif await lambda import from pass match case matching x xs éa ф 12 3
-    0x 1e j .5 .append 1) 1: 1if a.b
-"""
-PIECES = [*_PUNCTUATION.split(), *_WORDS.split(), "):\n", "):\n\n", ")\n", ",\n", '"""\n', "\\\n", "} \n", "# \n\n", "\n\n x"]
+PIECES = (Path(__file__).parent / "pieces.txt").read_text(encoding="utf-8").split()
+LINES = ["):\n", "):\n\n", ")\n", ",\n", '"""\n', "\\\n", "} \n", "# \n\n", "\n\n x"]
 BLANKS = [
     " ",
     "  ",
@@ -45,7 +39,7 @@ BLANKS = [
 @pytest.fixture(scope="module")
 def masks() -> SyntaxMasks:
     tokens = [bytes((byte,)) for byte in range(256)]
-    tokens += [text.encode() for text in [*PIECES, *BLANKS, *(f" {piece}" for piece in PIECES)]]
+    tokens += [text.encode() for text in [*PIECES, *LINES, *BLANKS, *(f" {piece}" for piece in PIECES)]]
     tokens += ["é".encode()[1:] + b"a", "€".encode()[:2], "\N{GRINNING FACE}".encode()[1:3], b"<end>", b"<pad>"]
     return SyntaxMasks(Vocabulary.from_tokens(tokens, special=[len(tokens) - 1], end=[len(tokens) - 2]))
 
