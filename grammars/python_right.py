@@ -110,7 +110,8 @@ class RightContext:
                 return self._read_returns(machine, offset + 1)  # type: ignore[arg-type]
         if len(self.suffix) > _FAR:
             return _READ
-        return _READ if machine.state(mode).may_end() else len(self.suffix)  # type: ignore[union-attr]
+        # A string or bracket that swallows the rest is the worst way to read it.
+        return _READ if machine.state(mode).may_end() else 0  # type: ignore[union-attr]
 
     def _read_returns(self, machine: Machine, position: int) -> int:
         """Read the first lexeme of every line after `position` that is indented less than all before it."""
