@@ -238,6 +238,20 @@ def _end_of_logical_line(text: bytes, position: int) -> tuple[int, bool]:
                 return position, _colon_before(text, significant, token.start())
 
 
+def logical_line_start(text: bytes, start: int, offset: int) -> int:
+    """Where the logical line that holds `offset` begins, when reading begins at `start`, the start of a line."""
+    begin = start
+    for line in _logical_lines(text, start):
+        if line.start > offset:
+            break
+        begin = line.start
+    match = _INDENT.match(text, begin)
+    end, _ = _end_of_logical_line(text, match.end() if match else begin)
+    if end <= offset and text[end - 1 : end] in (b"\n", b"\r"):  # blank lines and comments follow it
+        return max(text.rfind(b"\n", begin, offset), text.rfind(b"\r", begin, offset)) + 1
+    return begin
+
+
 def open_brackets(text: bytes, start: int, offset: int) -> bytes:
     """What closes the brackets that are open at `offset` when reading begins at `start`, innermost first."""
     stack: list[bytes] = []

@@ -1,0 +1,340 @@
+"""Names that exist, as a constraint over tokens: the scope half of the Python constraint.
+
+A word that is being written where only a name can be read must be the beginning of a name of the scope view, and a
+name when it ends; names that the completion binds count from then on. Where a word may also bind (the first word of
+a statement, an argument), the byte behind it decides, and an unknown word must then be bound by it. `hard` forbids
+the rest, `soft` makes it less probable. In strings, comments, attributes, imports and wherever else no name is read,
+everything is allowed; so it is where the view has an escape hatch.
+
+Knows tokens, a scope view and the bytes of the statement before the cursor. Must not know trees or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammars.builtin_names import BUILTIN_NAMES, MODULE_NAMES
+from grammars.constraint import Bitmask
+from grammars.scope_index import ScopeIndex
+from grammars.scope_lexer import (
+    DEFERRING,
+    KEYWORDS,
+    STRING_PREFIX_BEGINNINGS,
+    Follow,
+    LexicalState,
+    Reading,
+    Word,
+    WordKind,
+    read,
+)
+from grammars.scope_names import Names
+from grammars.scope_pieces import logical_line_start
+from grammars.scope_survey import survey
+from grammars.scope_tokens import TokenTable
+from grammars.scopes import ScopeView, view
+from grammars.vocabulary import Vocabulary
+
+ScopeMode = Literal["soft", "hard"]
+
+_ALWAYS = Names(
+    [name.encode() for name in BUILTIN_NAMES | MODULE_NAMES] + [*KEYWORDS, b"match", b"case", b"type", b"_"]
+)
+_MOST_NODES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Penalties:
+    """What `soft` adds to the logit of a token with which a word becomes unknown, by what the word may be."""
+
+    load: float = -4.0
+    condition: float = -3.0
+    chain: float = -3.0
+    argument: float = -1.0
+
+    def of(self, kind: WordKind | None) -> float:
+        """The penalty of an unknown word of a kind; 0 where words are free."""
+        by_kind = {
+            WordKind.LOAD: self.load,
+            WordKind.CONDITION: self.condition,
+            WordKind.CHAIN: self.chain,
+            WordKind.ARGUMENT: self.argument,
+        }
+        return by_kind.get(kind, 0.0) if kind is not None else 0.0
+
+
+class _Node:
+    """A lexical state that remembers where bytes lead from it: states are few, tokens are read again and again."""
+
+    __slots__ = ("_constraint", "_next", "state")
+
+    def __init__(self, constraint: ScopeConstraint, state: LexicalState) -> None:
+        self._constraint = constraint
+        self._next: dict[bytes, tuple[_Node, Reading]] = {}
+        self.state = state
+
+    def read(self, text: bytes) -> tuple[_Node, Reading]:
+        """The node after `text` and what was read on the way."""
+        found = self._next.get(text)
+        if found is None:
+            reading = read(self.state, text)
+            found = self._next[text] = (self._constraint.node(reading.state), reading)
+        return found
+
+
+class ScopeConstraint:
+    """The scope constraint over the tokens of one vocabulary. Make one per tokenizer and share it."""
+
+    def __init__(self, vocabulary: Vocabulary, penalties: Penalties | None = None) -> None:
+        self.vocabulary = vocabulary
+        self.penalties = penalties or Penalties()
+        self.table = TokenTable(vocabulary)
+        self._nodes: dict[LexicalState, _Node] = {}
+
+    def node(self, state: LexicalState) -> _Node:
+        """The one node of a lexical state."""
+        found = self._nodes.get(state)
+        if found is None:
+            if len(self._nodes) >= _MOST_NODES:
+                self._nodes.clear()
+            found = self._nodes[state] = _Node(self, state)
+        return found
+
+    def open(self, index: ScopeIndex, offset: int, mode: ScopeMode, start: int | None = None) -> ScopeState:
+        """The state at byte `offset` of an indexed document.
+
+        Args:
+            index: the document.
+            offset: the cursor, where the names are looked up.
+            mode: whether unknown names are forbidden or made less probable.
+            start: where the tokens begin that the state is advanced over; before `offset` when tokens were healed.
+        """
+        return self.open_view(view(index, offset), statement_before(index, offset if start is None else start), mode)
+
+    def open_view(self, seen: ScopeView, before: bytes, mode: ScopeMode) -> ScopeState:
+        """The state for a scope view; `before` is the text of the statement up to the first token.
+
+        Never raises: where the view has an escape hatch, the state allows everything and says why in `off_reason`.
+        """
+        reading = read(LexicalState(), before)
+        # What the statement has bound so far counts behind it: the parameters of a `def` whose body is to come.
+        bound = {event.text for event in reading.events if isinstance(event, Word) and event.kind is WordKind.BINDING}
+        names = Names(_encoded(seen.names) | bound, _ALWAYS)
+        setting = _Setting(self, mode == "hard", _encoded(seen.later), _encoded(seen.enclosing), seen.escape_hatch)
+        state = reading.state
+        if state.word and not may_become_name(names, state.word):
+            state = replace(state, kind=WordKind.FREE)  # the user types a name that is new: theirs to finish
+        return ScopeState(setting, self.node(state), names)
+
+
+def _encoded(names: frozenset[str]) -> frozenset[bytes]:
+    return frozenset(name.encode("utf-8", "replace") for name in names)
+
+
+def statement_before(index: ScopeIndex, offset: int) -> bytes:
+    """The bytes of the logical line up to `offset`."""
+    start = index.starts[index.entry_at(offset)]
+    return index.text[logical_line_start(index.text, start, offset) : offset]
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What all states of one completion share."""
+
+    constraint: ScopeConstraint
+    hard: bool
+    later: frozenset[bytes]
+    enclosing: frozenset[bytes]
+    off_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What reading some bytes does: the state, whether names forbid it, and the kind of a word it makes unknown."""
+
+    state: ScopeState
+    refused: bool
+    unknown: WordKind | None
+
+
+class ScopeState:
+    """One immutable state: see `grammars.constraint.Constraint`."""
+
+    __slots__ = ("_effects", "_names", "_node", "_pending", "_setting", "_unknown")
+
+    def __init__(
+        self,
+        setting: _Setting,
+        node: _Node,
+        names: Names,
+        pending: tuple[bytes, WordKind] | None = None,
+        unknown: bool = False,
+    ) -> None:
+        self._setting = setting
+        self._node = node
+        self._names = names
+        self._pending = pending  # an unknown word that was finished: the next sign must bind it
+        self._unknown = unknown  # the word that is being written begins no name
+        self._effects: dict[int, Effect] = {}
+
+    @property
+    def off_reason(self) -> str | None:
+        """Why everything is allowed, or None where names count."""
+        return self._setting.off_reason
+
+    @property
+    def lexical(self) -> LexicalState:
+        """Where in the statement the next byte stands."""
+        return self._node.state
+
+    @property
+    def constraint(self) -> ScopeConstraint:
+        """Whose vocabulary the tokens are of."""
+        return self._setting.constraint
+
+    @property
+    def names(self) -> Names:
+        """The names that count here."""
+        return self._names
+
+    @property
+    def pending(self) -> tuple[bytes, WordKind] | None:
+        """An unknown word that was finished, and what it may be: the next sign has to bind it."""
+        return self._pending
+
+    @property
+    def writes_unknown(self) -> bool:
+        """Whether the word that is being written begins no name."""
+        return self._unknown
+
+    def advance(self, token: int) -> ScopeState | None:
+        """The state after `token`, or None where it is forbidden."""
+        if self._setting.off_reason is not None:
+            return self
+        effect = self.effect(token)
+        if effect is None or (effect.refused and self._setting.hard):
+            return None
+        return effect.state
+
+    def permits(self, token: int) -> bool:
+        """Whether `token` may come next; the end of text always may."""
+        return token in self._setting.constraint.vocabulary.end or self.advance(token) is not None
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens`, read from here, are allowed. An end of text is the last that can be."""
+        state = self
+        for count, token in enumerate(tokens):
+            following = state.advance(token)
+            if following is None:
+                return count + (token in self._setting.constraint.vocabulary.end)
+            state = following
+        return len(tokens)
+
+    def penalty_of(self, token: int) -> float:
+        """What `penalty` adds to the logit of one token: cheap, for the few best tokens that greedy decoding asks."""
+        if self._setting.hard or self._setting.off_reason is not None:
+            return 0.0
+        effect = self.effect(token)
+        return self._setting.constraint.penalties.of(effect.unknown) if effect is not None else 0.0
+
+    def effect(self, token: int) -> Effect | None:
+        """None for tokens without text."""
+        found = self._effects.get(token)
+        if found is None:
+            vocabulary = self._setting.constraint.vocabulary
+            text = vocabulary.tokens[token] if 0 <= token < vocabulary.size else b""
+            if not text:
+                return None
+            found = self._effects[token] = self.read(text)
+        return found
+
+    def read(self, text: bytes) -> Effect:
+        """The effect of bytes, which need not be a token."""
+        node, reading = self._node.read(text)
+        names, pending, was_unknown = self._names, self._pending, self._unknown
+        refused, unknown = False, None
+        for event in reading.events:
+            if isinstance(event, Follow):
+                if pending is not None:
+                    word, kind = pending
+                    refused |= event.byte not in (kind.legalised_by or b"")
+                    # Behind `=` an argument names a parameter; everything else that binds makes a name.
+                    if kind is not WordKind.ARGUMENT or event.byte != 0x3D:
+                        names = names.joined(frozenset({word}))
+                    pending = None
+                continue
+            names = self._with_word(names, event)
+            if event.kind.legalised_by is not None and not is_name(names, event.text):
+                if not was_unknown and unknown is None:
+                    unknown = event.kind
+                refused |= not event.kind.legalised_by
+                pending = (event.text, event.kind)
+            was_unknown = False
+        if reading.newline and self._setting.enclosing:
+            names = names.joined(self._setting.enclosing)
+        state, still_unknown = node.state, False
+        if state.word and state.kind.legalised_by is not None and not may_become_name(names, state.word):
+            still_unknown = True
+            if not was_unknown and unknown is None:
+                unknown = state.kind
+            refused |= not state.kind.legalised_by
+        return Effect(ScopeState(self._setting, node, names, pending, still_unknown), refused, unknown)
+
+    def _with_word(self, names: Names, word: Word) -> Names:
+        """The names after a finished word: it may bind, or make count what is bound later."""
+        if word.kind is WordKind.BINDING:
+            return names.joined(frozenset({word.text}))
+        if word.kind is WordKind.FREE and word.text in DEFERRING and self._setting.later:
+            return names.joined(self._setting.later)
+        return names
+
+    def allowed(self) -> Bitmask | None:
+        """int32[ceil(V / 32)], or None where everything is allowed. Shared: do not write into it."""
+        if not self._setting.hard or self._setting.off_reason is not None:
+            return None
+        key = ("allowed", self._node.state, self._pending, self._unknown)
+        if key not in self._names.memo:
+            forbidden = survey(self).refused
+            vocabulary = self._setting.constraint.vocabulary
+            self._names.memo[key] = _without(vocabulary, forbidden) if len(forbidden) else None
+        mask: Bitmask | None = self._names.memo[key]
+        return mask
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """Token ids and what is added to their logits, or None. Shared: do not write into them."""
+        if self._setting.hard or self._setting.off_reason is not None:
+            return None
+        key = ("penalty", self._node.state, self._pending, self._unknown)
+        if key not in self._names.memo:
+            penalties = self._setting.constraint.penalties
+            found = [(ids, penalties.of(kind)) for kind, ids in survey(self).unknown.items() if penalties.of(kind)]
+            ids = np.concatenate([ids for ids, _ in found]) if found else np.empty(0, np.int32)
+            values = np.concatenate(
+                [np.full(len(ids), value, np.float32) for ids, value in found] or [np.empty(0, np.float32)]
+            )
+            self._names.memo[key] = (ids, values) if len(ids) else None
+        answer: tuple[NDArray[np.int32], NDArray[np.float32]] | None = self._names.memo[key]
+        return answer
+
+
+def is_name(names: Names, word: bytes) -> bool:
+    """Whether a finished word is a name; words beyond ASCII always count, Python compares them in form NFKC."""
+    return word in names or not word.isascii()
+
+
+def may_become_name(names: Names, word: bytes) -> bool:
+    """Whether a name, or the prefix of a string, begins with a word."""
+    return not word.isascii() or word in STRING_PREFIX_BEGINNINGS or names.any_begins_with(word)
+
+
+def _without(vocabulary: Vocabulary, forbidden: NDArray[np.int32]) -> Bitmask:
+    """Everything but `forbidden`; tokens without text are left to other constraints, but for the ends of text."""
+    flags = np.zeros((vocabulary.size + 31) // 32 * 32, dtype=np.uint8)
+    flags[: vocabulary.size] = vocabulary.token_bytes_lengths > 0
+    flags[forbidden] = 0
+    flags[list(vocabulary.end)] = 1
+    return np.packbits(flags, bitorder="little").view(np.int32)

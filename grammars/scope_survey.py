@@ -1,0 +1,152 @@
+"""What every token of a vocabulary would do in a state of the scope constraint.
+
+The answer is that of reading each token by itself (`ScopeState.effect`), found for whole groups at once; only tokens
+whose meaning no group decides are read one by one. Knows states and the token table; must not know scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammars.scope_lexer import STRING_PREFIX_BEGINNINGS, WordKind
+from grammars.scope_names import Names
+from grammars.scope_tokens import WordTokens
+
+if TYPE_CHECKING:
+    from grammars.scope_constraint import ScopeState
+
+_VERIFIED_SIGNS = frozenset(b"'\"\\")  # whose meaning the bytes behind them decide
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The ids that names refuse, and by kind of word those with which a word becomes unknown."""
+
+    refused: NDArray[np.int32]
+    unknown: dict[WordKind, NDArray[np.int32]]
+
+
+def survey(state: ScopeState) -> Survey:
+    """The effects of all tokens in `state`."""
+    return _Surveyor(state).run()
+
+
+class _Surveyor:
+    """Flags tokens by their effects."""
+
+    def __init__(self, state: ScopeState) -> None:
+        self._state = state
+        self._table = state.constraint.table
+        self._refused = np.zeros(self._table.size, dtype=np.uint8)
+        self._unknown: dict[WordKind, NDArray[np.uint8]] = {}
+
+    def run(self) -> Survey:
+        state, table = self._state, self._table
+        lexical = state.lexical
+        if state.pending is not None or lexical.partial or (lexical.word and lexical.kind.legalised_by is not None):
+            for sign, ids in table.by_sign.items():
+                if sign in _VERIFIED_SIGNS or lexical.partial:
+                    self._one_by_one(ids)
+                else:
+                    self._note(ids, bytes([sign]) if sign else b" ")
+        for group in table.groups.values():
+            self._group(group)
+        self._one_by_one(table.irregular)
+        unknown = {kind: np.flatnonzero(flags).astype(np.int32) for kind, flags in self._unknown.items()}
+        return Survey(np.flatnonzero(self._refused).astype(np.int32), unknown)
+
+    def _flags(self, kind: WordKind) -> NDArray[np.uint8]:
+        if kind not in self._unknown:
+            self._unknown[kind] = np.zeros(self._table.size, dtype=np.uint8)
+        return self._unknown[kind]
+
+    def _note(self, ids: NDArray[np.int32] | list[int], text: bytes) -> None:
+        """All of `ids` do what `text` does."""
+        effect = self._state.read(text)
+        if effect.refused:
+            self._refused[ids] = 1
+        if effect.unknown is not None:
+            self._flags(effect.unknown)[ids] = 1
+
+    def _one_by_one(self, ids: Iterable[int] | NDArray[np.int32]) -> None:
+        for token in ids.tolist() if isinstance(ids, np.ndarray) else ids:
+            effect = self._state.effect(token)
+            self._refused[token] = effect is not None and effect.refused
+            for flags in self._unknown.values():
+                flags[token] = 0
+            if effect is not None and effect.unknown is not None:
+                self._flags(effect.unknown)[token] = 1
+
+    def _group(self, group: WordTokens) -> None:
+        """Tokens that share what stands before their word: that is read once, with a word that stands for all."""
+        probe = group.prefix + b"x"
+        lexical = self._state.read(probe).state.lexical
+        if not (lexical.in_code and lexical.word and lexical.kind.legalised_by is not None):
+            self._note(group.ids, probe)  # no word here reads a name
+            return
+        if any(sign in _VERIFIED_SIGNS for sign in group.prefix) or self._state.lexical.partial:
+            self._one_by_one(group.ids)
+            return
+        before = self._state.read(group.prefix)
+        if before.refused or (before.state.pending is not None and not before.state.lexical.word):
+            self._refused[group.ids] = 1  # a word cannot bind the unknown one before it
+        if before.unknown is not None:
+            self._flags(before.unknown)[group.ids] = 1
+        written, kind = lexical.word[:-1], lexical.kind
+        becomes_unknown = before.unknown is None and not before.state.writes_unknown
+        wrong = self._unknown_words(group, written, before.state.names, becomes_unknown, kind)
+        if kind is WordKind.LOAD:
+            self._refused[wrong] = 1
+        else:
+            for token in _closing_among(group, wrong):  # the sign behind the word decides
+                effect = self._state.effect(token)
+                self._refused[token] |= effect is not None and effect.refused
+
+    def _unknown_words(
+        self, group: WordTokens, written: bytes, names: Names, becomes_unknown: bool, kind: WordKind
+    ) -> NDArray[np.int64]:
+        """The tokens of a group whose word, behind what is `written` of it, is no name; flagged as unknown where
+        that is news."""
+        if not written.isascii():
+            return np.empty(0, dtype=np.int64)
+        wrong = np.zeros(self._table.size, dtype=np.uint8)
+        wrong[group.ids] = 1
+        wrong[group.free_inside if written else group.free_first] = 0
+        known = names.memo.get((group.prefix, written))
+        if known is None:
+            known = names.memo[group.prefix, written] = np.asarray(_known_words(group, written, names), dtype=np.int64)
+        wrong[known] = 0
+        ids = np.flatnonzero(wrong)
+        if becomes_unknown:
+            self._flags(kind)[ids] = 1
+        return ids
+
+
+def _known_words(group: WordTokens, written: bytes, names: Names) -> list[int]:
+    """The tokens of a group that go on with a name, or end one."""
+    known: list[int] = []
+    if written:
+        size = len(written)
+        whole = [name[size:] for name in names.beginning_with(written)]
+        prefixes = (prefix[size:] for prefix in STRING_PREFIX_BEGINNINGS if prefix.startswith(written))
+        endings = frozenset(rest[:length] for rest in whole for length in range(1, len(rest) + 1)).union(prefixes)
+        closings = frozenset(whole)
+    else:
+        endings, closings = names.beginnings, names.all
+        for prefix in STRING_PREFIX_BEGINNINGS:
+            known += group.ending.get(prefix, ())
+    for words, wanted in ((group.ending, endings), (group.closing, closings)):
+        for word in wanted if len(wanted) < len(words) else words:
+            if word in words and word in wanted:
+                known += words[word]
+    return known
+
+
+def _closing_among(group: WordTokens, ids: NDArray[np.int64]) -> Iterable[int]:
+    wanted = set(ids.tolist())
+    return [token for tokens in group.closing.values() for token in tokens if token in wanted]
