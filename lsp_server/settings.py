@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from decoding.messages import ConstraintMode, DrafterChoice, EngineOptions, Multiline, ScopeMode
+from decoding.reasoning.requests import DocstringStyle, Thoughts
 
 Warn = Callable[[str], None]
 _ENGINE = EngineOptions.model_fields
@@ -96,6 +97,26 @@ class SamplingSettings(_Group):
     seed: int = _engine("seed", "Same seed, same suggestions.")
 
 
+class AnswerSettings(_Group):
+    """Explanations, fixes, docstrings, tests and edits."""
+
+    max_tokens: int = Field(512, ge=16, le=4096, description="Longest answer.")
+    thinking_tokens: int = Field(
+        256, ge=0, le=4096, description="Tokens of thought before the answer to a question. 0: none."
+    )
+    thoughts: Thoughts = Field("folded", description="Show thoughts folded, or hide them.")
+    docstring_style: DocstringStyle = Field("auto", description="Style of docstrings; `auto` takes the file's own.")
+    tries: int = Field(3, ge=1, le=16, description="Candidates until one passes the checks.")
+
+
+class RemoteSettings(_Group):
+    """A server that runs the model in place of this machine; see the README."""
+
+    base_url: str = _engine("remote_url", "Of any OpenAI-compatible server, with its `/v1`. Empty: this machine.")
+    model: str = _engine("remote_model", "The model's name there. Empty: the server's first.")
+    api_key_env: str = _engine("remote_key_env", "The environment variable that holds the key.")
+
+
 class Settings(_Group):
     """All of them, as `draftwood.<group>.<name>`."""
 
@@ -104,6 +125,8 @@ class Settings(_Group):
     draft: DraftSettings = DraftSettings()
     constraint: ConstraintSettings = ConstraintSettings()
     sampling: SamplingSettings = SamplingSettings()
+    answer: AnswerSettings = AnswerSettings()
+    remote: RemoteSettings = RemoteSettings()
 
     def engine_options(self, *, explicit: bool = False) -> EngineOptions:
         """The options of one request. Only an explicit one asks for alternatives."""
@@ -219,6 +242,9 @@ def from_pyproject(root: Path, warn: Warn) -> Mapping[str, Any]:
 
 
 def _harmless(path: str, value: Any, warn: Warn) -> bool:
+    if _spelling(path).startswith("remote"):
+        warn(f"pyproject.toml may not set draftwood.{path}: it would send your code elsewhere; set it in the editor")
+        return False
     foreign = _spelling(path) in ("model.name", "model.draft") and re.search(r"[/\\]|^[.~]", str(value)) is not None
     if foreign:
         warn(f"pyproject.toml may not set draftwood.{path} to a folder or hub id; set it in the editor")
