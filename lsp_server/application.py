@@ -18,6 +18,7 @@ from pygls.capabilities import ServerCapabilitiesBuilder
 from decoding.errors import DraftwoodError
 from decoding.messages import EngineOptions
 from decoding.trimming import Trimmed
+from lsp_server.commands import AnswerParams, Commands
 from lsp_server.counts import Counts
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.items import Asked
@@ -31,7 +32,8 @@ from lsp_server.worker_client import WorkerClient
 
 log = logging.getLogger(__name__)
 
-_LOADED_WITH = ("model", "draft_model", "runtime", "device", "dtype", "threads", "context_tokens")
+_REMOTE = ("remote_url", "remote_model", "remote_key_env")
+_LOADED_WITH = ("model", "draft_model", "runtime", "device", "dtype", "threads", "context_tokens", *_REMOTE)
 """Options that only a new worker can follow."""
 _PARENT_SECONDS = 3.0
 _STATS_SECONDS = 1.0
@@ -109,6 +111,17 @@ class Application:
         suggestions = await self.session.suggest(asked.view, explicit=explicit)
         self.counts.shown += bool(suggestions)
         return suggestions
+
+    async def answer(self, params: AnswerParams) -> dict[str, Any]:
+        """The answer to a command. Raises JsonRpcException, with one line for people."""
+        await self._begun.wait()
+        if self._worker is None or self._status is None:
+            return {"text": "", "edit": None}
+        settings = self._source.current
+        commands = Commands(
+            self.documents, self._server.protocol.notify, self._server.client_capabilities, self._status.activity
+        )
+        return await commands.answer(params, self._worker, settings.engine_options(), settings.answer)
 
     async def stats(self) -> dict[str, Any]:
         """Counts, and what the assistant says of itself, now if it is not busy."""
