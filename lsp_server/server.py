@@ -15,6 +15,7 @@ from lsprotocol import types
 
 from lsp_server import private_log
 from lsp_server.application import Application
+from lsp_server.commands import ANSWER, CODE_ACTIONS, COMMANDS, PREFIX, answer_params, code_actions, read_params
 from lsp_server.items import ACCEPTED, completion_items, inline_items
 from lsp_server.protocol import Server
 from lsp_server.worker_client import ASSISTANT
@@ -50,6 +51,7 @@ def make_server(factory: str = ASSISTANT) -> Server:
     _documents(server, app)
     _suggestions(server, app)
     _commands(server, app)
+    _answers(server, app)
     return server
 
 
@@ -120,6 +122,24 @@ def _commands(server: Server, app: Application) -> None:
     @quietly
     async def stats(*_: Any) -> dict[str, Any]:
         return await app.stats()
+
+
+def _answers(server: Server, app: Application) -> None:
+    @server.feature(ANSWER)
+    async def answer(params: Any) -> dict[str, Any]:
+        return await app.answer(read_params(params))
+
+    def offer(name: str) -> None:
+        @server.command(PREFIX + name)
+        async def run(*arguments: Any) -> dict[str, Any]:
+            return await app.answer(answer_params(name, arguments))
+
+    for name in COMMANDS:
+        offer(name)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, CODE_ACTIONS)
+    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        return code_actions(params)
 
 
 def quietly(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R | None]]:
