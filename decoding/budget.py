@@ -48,6 +48,10 @@ class FixedBudget:
 
 _MOST_NODES = 24
 """Larger trees never paid on any machine measured, and growing them takes time of its own."""
+_MEMORY = 0.98
+"""Of the sums that say how much of what trees promised came true: about fifty rounds."""
+_DOUBT = 0.1
+"""Nodes a round that are taken to come true whatever happened: distrust fades where nothing is verified."""
 _FIRST_NODES = 8
 _DEAREST = 2.5
 """A pass that costs this many plain ones is never asked for."""
@@ -70,6 +74,7 @@ class MeasuredBudget:
         self._rate = 0.0  # tokens a millisecond, smoothed
         self._payoff = Payoff()
         self._asked = _FIRST_NODES
+        self._expected, self._accepted = 1.0, 1.0  # accepted nodes a round, smoothed
 
     def most_nodes(self, context: int) -> int:
         """See `Budget`."""
@@ -86,11 +91,12 @@ class MeasuredBudget:
         """See `Budget`."""
         table = self.cost.table(context)
         rate = self._rate or 1.0 / table[1]
+        trust = min(1.0, self._accepted / self._expected)
         best, best_worth, tokens = 0, 0.0, 0.0
         for nodes, log_prob in enumerate(tree.log_probs.tolist(), 1):
             if nodes + 1 >= len(table):
                 break
-            tokens += math.exp(log_prob)
+            tokens += trust * math.exp(log_prob)
             worth = tokens - rate * (table[nodes + 1] - table[1])
             if worth > best_worth:
                 best, best_worth = nodes, worth
@@ -103,6 +109,9 @@ class MeasuredBudget:
         table = self.cost.table(context)
         if rows < len(table):
             self._learn(emitted, table[rows], table[1], drafting_ms)
+        expected = sum(map(math.exp, tree.log_probs.tolist()))
+        self._expected = _MEMORY * self._expected + (1.0 - _MEMORY) * (_DOUBT + expected)
+        self._accepted = _MEMORY * self._accepted + (1.0 - _MEMORY) * (_DOUBT + len(verdict.path) - 1)
         if self.cost.observe(rows, context, forward_ms):
             self._drifted(self.cost)
 

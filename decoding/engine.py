@@ -137,10 +137,9 @@ def generate(
         cache.keep(verdict.path[: len(verdict.token_ids)])
         guide.follow(verdict)
         verify_ms = clock.lap_ms()
-        if room:
-            seen = Observation(tokens[-1], tokens[-2] if len(tokens) > 1 else -1, tree, scored, verdict)
-            for drafter in drafters:
-                drafter.observe(seen)
+        seen = Observation(tokens[-1], tokens[-2] if len(tokens) > 1 else -1, tree, scored, verdict)
+        for drafter in drafters:
+            drafter.observe(seen)
         tokens.extend(verdict.token_ids)
         observe_ms = clock.lap_ms()
         budget.observe(tree, verdict, len(tokens), forward_ms, propose_ms + prune_ms + observe_ms)

@@ -51,4 +51,4 @@ class Drafter(Protocol):
         that the constraint cuts. `state` may be used to rank; pruning is done by the engine."""
 
     def observe(self, seen: Observation) -> None:
-        """Learn from the pass that just ended."""
+        """Learn from the pass that just ended, whether or not it was asked to propose for it."""

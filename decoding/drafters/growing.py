@@ -105,6 +105,7 @@ class GrowingDrafter:
     def observe(self, seen: Observation) -> None:
         """See `Drafter.observe`. Every claim below a node of the accepted path was decided, verified or not."""
         growth, node = self._last, -1
+        self._last = _Growth()  # a round without a proposal decides nothing
         for token in seen.verdict.token_ids:
             for claimed_token, claimed, names in growth.claims.get(node, ()):
                 self._calibration.observe(names, claimed, claimed_token == token)

@@ -14,6 +14,7 @@ from decoding.drafters.drafter import Observation
 
 _LONGEST = 16
 """Tokens of agreement that are counted; longer ones say nothing more."""
+_SUREST = 0.99
 _PLACES = 24
 """Latest places looked at in one text; bounds the time on repetitive files."""
 _MOST_PLACES = 32
@@ -52,9 +53,16 @@ class SuffixIndex:
         mine.extend(tokens)
 
     def places_after(self, before: int, token: int, most: int) -> list[int]:
-        """The latest places that follow the pair, or, where there is none, the token alone; the latest last."""
-        places = self._after_two.get((before, token)) or self._after_one.get(token)
-        return places[-most:] if places else []
+        """The latest places that follow the pair, or, where there is none, the token alone; the latest last. The end
+        of the text is no such place: nothing is known to follow there."""
+        return self._latest(self._after_two.get((before, token)), most) or self._latest(
+            self._after_one.get(token), most
+        )
+
+    def _latest(self, places: list[int] | None, most: int) -> list[int]:
+        if not places:
+            return []
+        return places[-most - 1 : -1] if places[-1] == len(self.tokens) else places[-most:]
 
     def agreement(self, place: int, context: Sequence[int]) -> int:
         """How many tokens before `place` are the last ones of `context`."""
@@ -74,9 +82,11 @@ class SuffixIndex:
         del self.tokens[length:]
 
 
-_PRIOR_ONE_PLACE = (0.1, 0.2, 0.4, 0.55, 0.65, 0.72, 0.78, 0.8, 0.82, 0.85, 0.88, 0.9, 0.9, 0.92, 0.92, 0.93, 0.94)
-_PRIOR_AGREED = (0.1, 0.3, 0.6, 0.7, 0.78, 0.82, 0.85, 0.88, 0.9, 0.92, 0.93, 0.94, 0.94, 0.95, 0.95, 0.95, 0.96)
-_PRIOR_DIVIDED = (0.1, 0.3, 0.5, 0.6, 0.65, 0.7, 0.72, 0.75, 0.77, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.85)
+# Measured on real infilling points and edits, by tokens of agreement 0 .. 16: one place, several places of one mind,
+# several that differ (the chance that one of them is right).
+_PRIOR_ONE_PLACE = (0.1, 0.4, 0.42, 0.55, 0.6, 0.75, 0.8, 0.84, 0.88, 0.89, 0.9, 0.91, 0.94, 0.95, 0.95, 0.96, 0.985)
+_PRIOR_AGREED = (0.1, 0.55, 0.75, 0.87, 0.88, 0.92, 0.94, 0.94, 0.94, 0.95, 0.95, 0.95, 0.96, 0.96, 0.97, 0.97, 0.99)
+_PRIOR_DIVIDED = (0.1, 0.53, 0.42, 0.42, 0.6, 0.7, 0.7, 0.8, 0.8, 0.6, 0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.85)
 _PRIOR = _PRIOR_ONE_PLACE + _PRIOR_AGREED + _PRIOR_DIVIDED
 _WEIGHTS = (12.0,) * len(_PRIOR)
 _KINDS = _LONGEST + 1
@@ -91,7 +101,7 @@ class _Rates:
     trials: list[float] = field(default_factory=lambda: list(_WEIGHTS))
 
     def probability(self, bucket: int) -> float:
-        return min(self.hits[bucket] / self.trials[bucket], 0.98)
+        return min(self.hits[bucket] / self.trials[bucket], _SUREST)
 
     def update(self, bucket: int, hit: bool) -> None:
         # Forgets over about 200 trials, so that a change of file shows.
@@ -154,9 +164,7 @@ class LookupSource:
         found: list[Match] = []
         for index in (self._live, *self._documents.values()):
             found += [
-                (index, place, index.agreement(place, context))
-                for place in index.places_after(before, last, _PLACES)
-                if place < len(index.tokens)
+                (index, place, index.agreement(place, context)) for place in index.places_after(before, last, _PLACES)
             ]
         if len(found) > _MOST_PLACES:
             found = sorted(found, key=_agreement, reverse=True)[:_MOST_PLACES]
@@ -175,7 +183,7 @@ class LookupSource:
                 going_on += [
                     (index, at, 2 if index.tokens[at - 2] == place.last else 1)
                     for at in index.places_after(place.last, token, _AFTER_SURPRISE)
-                    if 1 < at < len(index.tokens)
+                    if at > 1
                 ]
         return Matches(token, tuple(going_on[:_MOST_PLACES]))
 
@@ -197,7 +205,7 @@ class LookupSource:
 
     def observe(self, seen: Observation) -> None:
         """See `Source.observe`: whether the longest agreement was right, at every node of the accepted path."""
-        place = self._root
+        place, self._root = self._root, Matches(-1, ())
         for token in seen.verdict.token_ids:
             if not place.places:
                 return

@@ -20,6 +20,10 @@ _SLOTS = 1 << 16
 _WIDTH = 8
 _LEAST = 0.004
 """Successors below this joint with nothing are not worth the time to look at."""
+_TRUST_ONE = 0.4
+_TRUST_TWO, _TRUST_BOTH = 0.6, 0.15
+"""How far a ranking is believed: of the single token where the pair is unknown, of the pair, and of the single token
+beside it. Chosen on recorded infilling, editing and chat."""
 _PAIR_HASH = 0x9E3779B1
 
 
@@ -85,9 +89,16 @@ class RecycleSource:
         return (place[1], token)
 
     def successors(self, place: Context) -> list[tuple[int, float]]:
-        """See `Source.successors`: of the pair where it is known, else of the single token."""
-        found = self._after_two.find(_pair_key(*place)) or self._after_one.find(place[1])
-        return [entry for entry in found if entry[1] > _LEAST]
+        """See `Source.successors`: what followed the pair and what followed the single token, both taken with the
+        doubt that they deserve."""
+        after_one = self._after_one.find(place[1])
+        after_two = self._after_two.find(_pair_key(*place))
+        if not after_two:
+            return [(token, _TRUST_ONE * p) for token, p in after_one if p > _LEAST]
+        mixed = {token: _TRUST_TWO * p for token, p in after_two}
+        for token, p in after_one:
+            mixed[token] = mixed.get(token, 0.0) + _TRUST_BOTH * p
+        return [entry for entry in mixed.items() if entry[1] > _LEAST]
 
     def observe(self, seen: Observation) -> None:
         """See `Source.observe`: every row that the target scored says what follows its token, rejected or not."""

@@ -36,7 +36,8 @@ def test_places_follow_what_was_asked(text: list[int]) -> None:
     index.extend(text)
     pair = tuple(text[-2:])
     places = index.places_after(*pair, 100)
-    assert places == [i for i in range(2, len(text) + 1) if tuple(text[i - 2 : i]) == pair]
+    pairs = [i for i in range(2, len(text)) if tuple(text[i - 2 : i]) == pair]
+    assert places == (pairs or [i for i in range(1, len(text)) if text[i - 1] == pair[1]])
     for place in places:
         agreed = index.agreement(place, text)
         assert text[place - agreed : place] == text[len(text) - agreed :]

@@ -33,7 +33,8 @@ def test_what_the_target_ranked_is_proposed_again_rejected_rows_too() -> None:
     tree = DraftTree.from_lists([2], [-1], [-1.0])
     source.observe(seen(1, tree, [[5, 6], [7, 8]]))
     found = dict(source.successors(source.root([90, 1])))
-    assert found == pytest.approx({5: 0.8, 6: 0.2}, abs=1e-3)
+    assert found[5] == pytest.approx(4 * found[6], rel=0.01)
+    assert 0.3 < sum(found.values()) < 1.0, "a ranking is not the truth"
     assert set(dict(source.successors(source.root([1, 2])))) == {7, 8}
 
 
@@ -41,8 +42,9 @@ def test_the_last_two_tokens_know_better_than_the_last_one() -> None:
     source = RecycleSource()
     source.observe(seen(1, DraftTree.empty(), [[5, 6]], before=10))
     source.observe(seen(1, DraftTree.empty(), [[7, 8]], before=11))
-    assert set(dict(source.successors((10, 1)))) == {5, 6}
-    assert set(dict(source.successors((11, 1)))) == {7, 8}
+    first, second = dict(source.successors((10, 1))), dict(source.successors((11, 1)))
+    assert first[5] > 2 * first[7] > 0
+    assert set(second) == {7, 8}
     assert set(dict(source.successors((12, 1)))) == {7, 8}, "an unknown pair: as last ranked after the token"
     assert source.after((10, 1), 3) == (1, 3)
 
@@ -86,8 +88,9 @@ def test_a_public_table_is_found_by_its_tokenizer_only(tmp_path) -> None:
     assert read.ids.tolist() == [[5, 6], [7, 0]]
     assert read.probabilities == pytest.approx(table().probabilities, abs=0.003)
     source = RecycleSource(read)
-    assert dict(source.successors((8, 1))) == pytest.approx({5: 0.75, 6: 0.2}, abs=0.003)
-    assert set(dict(source.successors((3, 1)))) == {9}
+    found = dict(source.successors((8, 1)))
+    assert found[5] / found[6] == pytest.approx(0.75 / 0.2, rel=0.02)
+    assert max(dict(source.successors((3, 1))).items(), key=lambda item: item[1])[0] == 9
     assert set(dict(source.successors((8, 200_000)))) == {7}, "padding is not a successor"
 
 
@@ -97,7 +100,7 @@ def test_sources_share_what_the_first_leaves_open() -> None:
     drafter.begin([1])
     tree = drafter.propose([8, 1], None, 2)
     assert tree.token_ids.tolist() == [5, 6]
-    assert np.exp(tree.log_probs).tolist() == pytest.approx([0.75, 0.2], abs=0.01)
+    assert np.exp(tree.log_probs).tolist() == pytest.approx([p for _, p in source.successors((8, 1))], rel=0.01)
 
 
 @pytest.mark.parametrize(("claimed", "true"), [(0.9, 0.5), (0.3, 0.6), (0.05, 0.01), (0.99, 0.99)])
