@@ -23,7 +23,7 @@ from lsp_server.counts import Counts
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.items import Asked
 from lsp_server.lines import Encoding
-from lsp_server.protocol import Server
+from lsp_server.protocol import Server, arrived
 from lsp_server.session import Session
 from lsp_server.settings import Settings
 from lsp_server.settings_source import SettingsSource
@@ -44,6 +44,7 @@ class Application:
 
     def __init__(self, server: Server, factory: str) -> None:
         self._server = server
+        server.protocol.clock = lambda: self.documents.newest
         self._factory = factory
         self._source = SettingsSource(server)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +75,7 @@ class Application:
         if self.session is None:
             return
         if all(getattr(before, name) == getattr(after.engine_options(), name) for name in _LOADED_WITH):
-            self.session.settings = after
+            self.session.reconfigure(after)
             return
         await self._unmake()
         self._make(after)
@@ -82,19 +83,21 @@ class Application:
     def ask(
         self, uri: str, position: types.Position, selected: types.SelectedCompletionInfo | None = None
     ) -> Asked | None:
-        """What a request asks for; None where the document is not open."""
+        """What a request asks for; None where the document is not open, or has changed since the request arrived."""
         document = self.documents.get(uri)
-        return Asked.at(document, position, self.documents.encoding, selected) if document is not None else None
+        if document is None or document.revision > arrived.get():
+            return None
+        return Asked.at(document, position, self.documents.encoding, selected)
 
     def opened(self, document: Document) -> None:
         """A document was opened, perhaps again."""
         if self.session is not None:
-            self.session.changed(document)
+            self.session.changed(document.uri, document.data, document.revision)
 
     def changed(self, document: Document | None) -> None:
         """A document was edited; None: one that is not open."""
         if document is not None and self.session is not None:
-            self.session.changed(document)
+            self.session.changed(document.uri, document.data, document.revision)
 
     def closed(self, document: Document | None) -> None:
         """A document was closed."""
@@ -142,7 +145,7 @@ class Application:
         window = self._server.client_capabilities.window
         self._status = StatusReporter(self._server, options.model, work_done=bool(window and window.work_done_progress))
         self._worker = WorkerClient(options, self._status.worker, self._factory)
-        self.session = Session(self.documents, self._worker, settings, self.counts, self._status.activity)
+        self.session = Session(self._worker, settings, self.counts, self._status.activity)
         self._worker.start()
 
     async def _unmake(self) -> None:

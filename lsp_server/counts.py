@@ -18,9 +18,15 @@ class Counts:
     shown: int = 0
     accepted: int = 0
     accepted_characters: int = 0
+    partly_accepted: int = 0
+    """Edits that took several characters of a suggestion at once, but not all (inferred)."""
+    dismissed: int = 0
+    """Suggestions that were shown and then contradicted (inferred)."""
     from_cache: int = 0
     adopted: int = 0
     generated: int = 0
+    prefetched: int = 0
+    failed: int = 0
 
     def accept(self, argument: Any) -> None:
         """The editor says that a suggestion was accepted."""

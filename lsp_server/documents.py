@@ -13,7 +13,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
 from urllib.parse import unquote
 
 from lsprotocol import types
@@ -220,7 +219,8 @@ class DocumentStore:
     def __init__(self, encoding: Encoding = "utf-16") -> None:
         self.encoding: Encoding = encoding
         self._documents: dict[str, Document] = {}
-        self._revisions = count(1)
+        self.newest = 0
+        """The latest revision of any document."""
 
     def __iter__(self) -> Iterator[Document]:
         return iter(self._documents.values())
@@ -229,9 +229,13 @@ class DocumentStore:
         """The open document, None where it is not open."""
         return self._documents.get(normalise(uri))
 
+    def _next(self) -> int:
+        self.newest += 1
+        return self.newest
+
     def open(self, item: types.TextDocumentItem) -> Document:
         """Opens a document, or replaces one that the client opens again."""
-        document = Document(item.uri, item.language_id, item.text, next(self._revisions), item.version)
+        document = Document(item.uri, item.language_id, item.text, self._next(), item.version)
         self._documents[normalise(item.uri)] = document
         return document
 
@@ -241,7 +245,7 @@ class DocumentStore:
         if document is None:
             return None
         for event in params.content_changes:
-            document.change(event, self.encoding, next(self._revisions))
+            document.change(event, self.encoding, self._next())
         document.version = params.text_document.version
         return document
 

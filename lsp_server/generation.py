@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from decoding.hole import Hole
-from decoding.messages import Chunk, Completion, EngineOptions
+from decoding.messages import Chunk, Completion, EngineOptions, Multiline
 from decoding.stopping import wants_lines
 from decoding.trimming import Trimmed, trim
 from lsp_server.documents import View
@@ -29,7 +29,6 @@ class Generation:
 
     view: View
     options: EngineOptions
-    several_lines: bool
     prefix: bytes
     suffix: bytes
     raws: dict[int, str] = field(default_factory=dict)
@@ -43,9 +42,7 @@ class Generation:
     @classmethod
     def at(cls, view: View, options: EngineOptions) -> Generation:
         """An empty one for the view's cursor."""
-        text, offset = view.window(WINDOW, WINDOW)
-        several = wants_lines(Hole.at(text, offset), options.multiline)
-        return cls(view, options, several, view.data[: view.offset], view.data[view.offset :])
+        return cls(view, options, view.data[: view.offset], view.data[view.offset :])
 
     @property
     def size(self) -> int:
@@ -90,8 +87,12 @@ class Generation:
         raw = self.raws.get(0, "")
         return raw.startswith(typed) or (not self.finished and typed.startswith(raw))
 
-    def answer(self, view: View, typed: str, rank: int = 0) -> Trimmed | None:
-        """The suggestion of alternative `rank` for a view that has `typed` of it already; offsets are the view's."""
+    def answer(self, view: View, typed: str, multiline: Multiline, rank: int = 0) -> Trimmed | None:
+        """The suggestion of alternative `rank` for a view that has `typed` of it already; offsets are the view's.
+
+        Whether it may have several lines depends on where the view is, not on where the text began: what was written
+        ahead from the end of a line is shown once the user is on the next.
+        """
         raw = _newlines(self.raws.get(rank, ""))
         if not raw.startswith(typed):
             return None
@@ -101,7 +102,7 @@ class Generation:
             text=text,
             offset=offset,
             finished=self.whole,
-            multiline=self.several_lines,
+            multiline=wants_lines(Hole.at(text, offset), multiline),
             language=view.language,
         )
         if trimmed is None:

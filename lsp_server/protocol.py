@@ -6,7 +6,8 @@ Knows pygls and lsprotocol; nothing of completions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any
 
@@ -18,11 +19,24 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 log = logging.getLogger(__name__)
 
 
+arrived: ContextVar[int] = ContextVar("arrived", default=0)
+"""The newest revision of any document when the message being handled arrived. A handler may start after later
+messages were handled, and a position means the text that the client saw."""
+
+
 class Protocol(LanguageServerProtocol):
     """Hands document notifications straight to our handlers instead of also keeping, and re-splitting, the text."""
 
     exit_status = 1
     """0 once the client has asked for shutdown before exit, as the specification wants."""
+
+    clock: Callable[[], int] = staticmethod(lambda: 0)
+    """Tells the newest revision of any document."""
+
+    def handle_message(self, message: Any) -> None:
+        """Notes what the client could know when it sent the message."""
+        arrived.set(self.clock())
+        super().handle_message(message)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """Answers a request that cannot be read with an error, where pygls would leave it unanswered."""

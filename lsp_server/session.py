@@ -2,30 +2,36 @@
 
 Knows documents, generations and the worker; nothing of the protocol. Editors cancel at every keystroke: here a cancel
 only starts a clock. A generation goes on while the document agrees with what it writes and somebody may still ask for
-it; it is stopped at once by an edit that contradicts it.
+it; it is stopped at once by an edit that contradicts it. In idle time it is computed what follows a suggestion once it
+is accepted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from decoding.errors import DraftwoodError, WorkerDied
+from decoding.hole import Hole
 from decoding.messages import Chunk, EngineOptions
 from decoding.trimming import Trimmed
 from lsp_server.counts import Counts
-from lsp_server.documents import Document, DocumentStore, View
-from lsp_server.generation import Generation
+from lsp_server.documents import View
+from lsp_server.generation import WINDOW, Generation
+from lsp_server.pace import Pace
+from lsp_server.running import Cache, Running
 from lsp_server.settings import Settings
+from lsp_server.shown import Shown
 from lsp_server.worker_client import WorkerClient
 
 log = logging.getLogger(__name__)
 
-CACHED = 64
-CACHED_BYTES = 32_000_000
+_COLD_PREFIX, _COLD_SUFFIX = 256, 64
+"""Tokens around the cursor for the first answer in a document; the whole window is read while it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,123 +44,74 @@ class Linger:
     """After an edit that agrees: the editor is about to ask again (Neovim waits 200 ms)."""
 
 
-class Running:
-    """A generation under way and who waits for it."""
-
-    def __init__(self, generation: Generation, task: asyncio.Task[None]) -> None:
-        self.generation = generation
-        self.task = task
-        self.waiting = 0
-        self._clock: asyncio.TimerHandle | None = None
-
-    def stop_after(self, seconds: float) -> None:
-        """Stops it unless somebody waits for it by then."""
-        self.keep()
-        self._clock = asyncio.get_running_loop().call_later(seconds, self._stop_if_unwanted)
-
-    def keep(self) -> None:
-        """Stops the clock."""
-        if self._clock is not None:
-            self._clock.cancel()
-            self._clock = None
-
-    def stop(self) -> None:
-        """Tells the worker to stop at its next step."""
-        self.keep()
-        self.task.cancel()
-
-    def _stop_if_unwanted(self) -> None:
-        if not self.waiting:
-            self.task.cancel()
-
-
-class Cache:
-    """Finished generations, the latest used last, within a number and a size."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[int, Generation] = OrderedDict()
-        self._bytes = 0
-
-    def add(self, generation: Generation) -> None:
-        """Keeps it, and drops the longest unused where there is no room."""
-        self._kept[id(generation)] = generation
-        self._bytes += generation.size
-        while len(self._kept) > 1 and (len(self._kept) > CACHED or self._bytes > CACHED_BYTES):
-            self._bytes -= self._kept.popitem(last=False)[1].size
-
-    def find(self, wanted: Callable[[Generation], bool]) -> Generation | None:
-        """The latest that is wanted."""
-        for key in reversed(self._kept):
-            if wanted(self._kept[key]):
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        return None
-
-    def drop(self, unwanted: Callable[[Generation], bool]) -> None:
-        """Forgets those that are unwanted."""
-        for key in [key for key, generation in self._kept.items() if unwanted(generation)]:
-            self._bytes -= self._kept.pop(key).size
-
-
 class Session:
     """All documents' suggestions, from one worker."""
 
     def __init__(
         self,
-        documents: DocumentStore,
         worker: WorkerClient,
         settings: Settings,
         counts: Counts,
         on_activity: Callable[[bool], None] = lambda _: None,
         linger: Linger | None = None,
     ) -> None:
-        self._documents = documents
         self._worker = worker
         self._counts = counts
-        self.settings = settings
         self._on_activity = on_activity
         self._linger = linger or Linger()
+        self.settings = settings
         self._cache = Cache()
+        self._shown = Shown(counts)
+        self._pace = Pace()
         self._running: Running | None = None
         self._turns: dict[str, asyncio.Future[None]] = {}
+        self._texts: dict[str, tuple[int, bytes]] = {}
+        self._read: set[str] = set()
 
     async def suggest(self, view: View, *, explicit: bool = False) -> list[Trimmed]:
         """Suggestions at the view's cursor, best first; none where there is nothing to say or no use in it any more."""
+        if self._overtaken(view):
+            return []
         turn = self._take_turn(view.uri)
-        options = self.settings.engine_options(explicit=explicit)
-        running: Running | None = None
         try:
-            while not turn.done():
-                if (kept := self._cached(view, options)) is not None:
-                    self._counts.from_cache += running is None
-                    return kept
-                running = self._adopted(view, options) or self._begin(view, options)
-                await self._wait(running, turn)
-                if running.generation.failed:
-                    return []
+            if not explicit and not makes_sense(view):
+                return []
+            found = await self._found(view, turn, explicit)
+            return self._answers(found, view, explicit) if found is not None else []
         finally:
             if self._turns.get(view.uri) is turn:
                 del self._turns[view.uri]
-        return []
 
-    def changed(self, document: Document) -> None:
+    def changed(self, uri: str, data: bytes, revision: int) -> None:
         """A document was edited: who waits for the text before gets nothing, and what contradicts it stops."""
-        self._end_turn(document.uri)
+        self._pace.key(time.monotonic())
+        self._texts[uri] = revision, data
+        self._end_turn(uri)
+        self._shown.edited(uri, data)
         running = self._running
-        if running is None or running.generation.view.uri != document.uri:
+        if running is None or running.generation.view.uri != uri:
             return
-        if running.generation.agrees(document.data):
-            running.stop_after(self._linger.agreed)
-        else:
+        if not running.agrees(data):
             running.stop()
+        elif not running.ahead:
+            running.stop_after(self._linger.agreed)
 
     def closed(self, uri: str) -> None:
         """A document was closed: nothing of it is kept."""
         self._end_turn(uri)
+        self._shown.closed(uri)
+        self._texts.pop(uri, None)
+        self._read.discard(uri)
         if self._running is not None and self._running.generation.view.uri == uri:
             self._running.stop()
         self._cache.drop(lambda generation: generation.view.uri == uri)
         self._worker.forget(uri)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Other settings: what was computed under the old ones is dropped."""
+        self.stop()
+        self.settings = settings
+        self._cache = Cache()
 
     def stop(self) -> None:
         """Stops all work."""
@@ -162,6 +119,8 @@ class Session:
             self._end_turn(uri)
         if self._running is not None:
             self._running.stop()
+
+    # Turns ------------------------------------------------------------------------------------------------------
 
     def _take_turn(self, uri: str) -> asyncio.Future[None]:
         """The newest request of a document; the one before gets nothing."""
@@ -175,38 +134,93 @@ class Session:
         if turn is not None and not turn.done():
             turn.set_result(None)
 
-    def _cached(self, view: View, options: EngineOptions) -> list[Trimmed] | None:
-        """The answer from what was generated before; None where that has none."""
-        found = self._cache.find(lambda generation: _serves(generation, view, options))
-        return _answers(found, view) if found is not None else None
+    def _overtaken(self, view: View) -> bool:
+        """Whether the view's document has changed since."""
+        revision, _ = self._texts.get(view.uri, (view.revision, b""))
+        return revision > view.revision
 
-    def _adopted(self, view: View, options: EngineOptions) -> Running | None:
+    # Where an answer comes from ---------------------------------------------------------------------------------
+
+    async def _found(self, view: View, turn: asyncio.Future[None], explicit: bool) -> Generation | None:
+        """A finished generation that has the answer: kept, running or new. None if it is not wanted any more."""
+        if (kept := self._kept(view, explicit)) is not None:
+            self._counts.from_cache += 1
+            return kept
+        if not explicit and self._adopted(view, explicit) is None:
+            await asyncio.wait([turn], timeout=self._delay())
+        while not turn.done():
+            running = self._adopted(view, explicit)
+            if running is None:
+                running = self._begin(view, self._options(view, explicit))
+            else:
+                self._counts.adopted += 1
+            await self._wait(running, turn)
+            if running.generation.failed:
+                return None
+            if not turn.done() and (kept := self._kept(view, explicit)) is not None:
+                return kept
+        return None
+
+    def _kept(self, view: View, explicit: bool) -> Generation | None:
+        """A finished generation for this view: with something left to say, or with nothing from the start."""
+        multiline = self.settings.suggest.multiline
+        wanted = self._alternatives(explicit)
+
+        def serves(generation: Generation) -> bool:
+            if generation.view.uri != view.uri or generation.options.alternatives < wanted:
+                return False
+            typed = generation.typed(view)
+            return typed is not None and (not typed or generation.answer(view, typed, multiline) is not None)
+
+        return self._cache.find(serves)
+
+    def _adopted(self, view: View, explicit: bool) -> Running | None:
         """The running generation, if it is on its way to answer this view."""
         running = self._running
-        if running is None or running.generation.finished or running.generation.options != options:
+        if running is None or running.generation.view.uri != view.uri or running.task.cancelling():
             return None
-        typed = running.generation.typed(view)
-        if typed is None or not running.generation.may_follow(typed):
+        generation = running.generation
+        if generation.options.alternatives < self._alternatives(explicit):
             return None
-        self._counts.adopted += 1
-        return running
+        typed = generation.typed(view)
+        return running if typed is not None and generation.may_follow(typed) else None
 
-    def _begin(self, view: View, options: EngineOptions) -> Running:
+    def _answers(self, generation: Generation, view: View, explicit: bool) -> list[Trimmed]:
+        """The distinct alternatives that agree with what was typed of them, without what was turned down here."""
+        typed = generation.typed(view)
+        answers: list[Trimmed] = []
+        for rank in generation.raws if typed is not None else ():
+            answer = generation.answer(view, typed or "", self.settings.suggest.multiline, rank)
+            if answer is None or answer.text in (other.text for other in answers):
+                continue
+            if explicit:
+                self._shown.forgive(view, answer)
+            if not self._shown.unwanted(view, answer):
+                answers.append(answer)
+        if answers:
+            self._shown.show(generation, view, answers[0])
+            self._work_ahead(generation, view, answers[0])
+        return answers[: self._alternatives(explicit)]
+
+    # What runs --------------------------------------------------------------------------------------------------
+
+    def _begin(self, view: View, options: EngineOptions, before: Generation | None = None) -> Running:
         """A new generation; the one before it stops."""
         if self._running is not None:
             self._running.stop()
-        self._counts.generated += 1
         generation = Generation.at(view, options)
         task = asyncio.create_task(self._generate(generation), name="generation")
-        self._running = running = Running(generation, task)
+        self._running = running = Running(generation, task, before)
         task.add_done_callback(lambda _: self._ended(running))
-        self._on_activity(True)
+        self._counts.generated += 1
+        self._on_activity(not running.ahead)
         return running
 
     async def _wait(self, running: Running, turn: asyncio.Future[None]) -> None:
         """Until the generation ends or the turn is over. A cancel starts the clock for what nobody else wants."""
         running.keep()
         running.waiting += 1
+        began = time.monotonic()
         try:
             await asyncio.wait([running.task, turn], return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -214,6 +228,8 @@ class Session:
             raise
         finally:
             running.waiting -= 1
+        if running.generation.finished:
+            self._pace.answered(time.monotonic() - began)
 
     async def _generate(self, generation: Generation) -> None:
         try:
@@ -224,6 +240,7 @@ class Session:
             self._cache.add(generation)
         except DraftwoodError as error:
             log.warning("no suggestion: %s", error)
+            self._counts.failed += 1
             generation.failed = True
 
     async def _complete(self, generation: Generation) -> None:
@@ -237,11 +254,11 @@ class Session:
     def _take(self, generation: Generation, chunk: Chunk) -> None:
         """More text: stops if it contradicts what the user typed meanwhile."""
         generation.add(chunk)
-        document = self._documents.get(generation.view.uri)
         running = self._running
-        if running is None or running.generation is not generation or document is None or generation.view.patches:
+        if running is None or running.generation is not generation or not self._overtaken(generation.view):
             return
-        if document.revision != generation.view.revision and not generation.agrees(document.data):
+        _, data = self._texts[generation.view.uri]
+        if (running.ahead or not generation.view.patches) and not running.agrees(data):
             running.stop()
 
     def _ended(self, running: Running) -> None:
@@ -250,23 +267,47 @@ class Session:
             self._running = None
             self._on_activity(False)
 
+    # Ahead of the user ------------------------------------------------------------------------------------------
 
-def _serves(generation: Generation, view: View, options: EngineOptions) -> bool:
-    """Whether a finished generation has the answer for the view: still something to say, or nothing from the start."""
-    if generation.options != options or generation.view.uri != view.uri:
+    def _work_ahead(self, generation: Generation, view: View, suggestion: Trimmed) -> None:
+        """In idle time, what comes after the suggestion; in a document that is new to us, first the whole window."""
+        if self._running is not None or not self.settings.suggest.prefetch or view.patches:
+            return
+        after = view.what_if(suggestion.start, suggestion.end, suggestion.text)
+        if self._kept(after, explicit=False) is None:
+            self._counts.prefetched += 1
+            options = self._options(after, explicit=False).model_copy(update={"multiline": "always"})
+            self._begin(after, options, before=generation)
+
+    def _options(self, view: View, explicit: bool) -> EngineOptions:
+        """The settings' options, with a short window for the first request in a document."""
+        options = self.settings.engine_options(explicit=explicit)
+        if view.uri in self._read or not self.settings.suggest.warm:
+            return options
+        self._read.add(view.uri)
+        short = {
+            "prefix_tokens": min(options.prefix_tokens, _COLD_PREFIX),
+            "suffix_tokens": min(options.suffix_tokens, _COLD_SUFFIX),
+        }
+        return options.model_copy(update=short)
+
+    def _alternatives(self, explicit: bool) -> int:
+        return self.settings.suggest.alternatives if explicit else 1
+
+    def _delay(self) -> float:
+        chosen = self.settings.suggest.debounce_ms
+        return chosen / 1000 if chosen >= 0 else self._pace.delay(time.monotonic())
+
+
+_OPENS_GAP = re.compile(r"[\s(\[{=+\-*/%<>,:.|&^~!@\"']\Z")
+
+
+def makes_sense(view: View) -> bool:
+    """Whether to suggest unasked: not inside a word, and before other text of the line only into a gap or brackets."""
+    hole = Hole.at(*view.window(WINDOW, WINDOW))
+    after = hole.after.strip()
+    if not after:
+        return True
+    if hole.after[0].isalnum() or hole.after[0] == "_":
         return False
-    typed = generation.typed(view)
-    return typed is not None and (not typed or generation.answer(view, typed) is not None)
-
-
-def _answers(generation: Generation, view: View) -> list[Trimmed]:
-    """The distinct alternatives that agree with what was typed of them."""
-    typed = generation.typed(view)
-    if typed is None:
-        return []
-    answers: list[Trimmed] = []
-    for rank in generation.raws:
-        answer = generation.answer(view, typed, rank)
-        if answer is not None and answer.text not in (other.text for other in answers):
-            answers.append(answer)
-    return answers
+    return after[0] in ")]}\"',:;" or _OPENS_GAP.search(hole.before) is not None

@@ -66,7 +66,7 @@ class SuggestSettings(_Group):
         -1, ge=-1, le=5000, description="Pause in typing before the model is asked. -1: from typing speed and latency."
     )
     prefetch: bool = Field(True, description="Compute what follows a suggestion while it is being read.")
-    warm: bool = Field(True, description="Read a document's beginning in idle time when it is opened.")
+    warm: bool = Field(True, description="Answer a document's first request from a short window.")
     completion_list: Literal["auto", "on", "off"] = Field(
         "auto", description="Offer suggestions in the ordinary completion list: `auto` for editors without ghost text."
     )

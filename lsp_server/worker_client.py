@@ -78,6 +78,8 @@ class Patience:
     backoff: float = 1.0
     """Before the second restart in a row; doubles with each further one."""
     backoff_limit: float = 60.0
+    rest: float = 5.0
+    """Jobs wait out a shorter delay, and are refused at once during a longer one."""
     healthy: float = 60.0
     """A worker that lived so long may die and be restarted at once."""
     goodbye: float = 2.0
@@ -245,7 +247,7 @@ class WorkerClient:
             except ModelError as error:
                 delay = self._patience.backoff_limit
                 self._on_status(WorkerStatus("error", message=str(error)))
-            self._resting = delay > 0
+            self._resting = delay > self._patience.rest
             await asyncio.sleep(delay)
             self._resting = False
             delay = min(self._patience.backoff_limit, max(self._patience.backoff, 2 * delay))

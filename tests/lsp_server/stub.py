@@ -24,11 +24,16 @@ LINE = 24
 
 def next_character(before: str, after: str) -> str:
     """Depends on the last line's beginning, on its last characters and on what follows."""
+    before, after = one_newline(before[-200:]), one_newline(after[:200])
     line = before.rsplit("\n", 1)[-1]
     key = zlib.crc32(f"{line[:40]}\0{before[-12:]}\0{after[:40]}".encode("utf-8", "replace"))
     if len(line) >= LINE and key % 4 == 0:
         return "\n"
     return ALPHABET[key % 26]
+
+
+def one_newline(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def continuation(before: str, after: str, length: int, *, multiline: bool = False) -> str:

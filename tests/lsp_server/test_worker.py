@@ -24,7 +24,7 @@ from tests.lsp_server.conftest import ROOT, STUB
 from tests.lsp_server.stub import continuation
 from tests.lsp_server.test_documents import insert
 
-SHORT = Patience(loading=20, hang=0.6, ping=0.1, backoff=0.05, backoff_limit=0.4, healthy=30, goodbye=1)
+SHORT = Patience(loading=20, hang=0.6, ping=0.1, backoff=0.05, backoff_limit=0.4, rest=0.1, healthy=30, goodbye=1)
 
 
 def options(model: str = "stub", **values: object) -> EngineOptions:
@@ -236,7 +236,7 @@ def test_the_worker_dies_with_a_killed_parent() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    worker.wait(timeout=5)
+    worker.wait(timeout=60)
 
 
 def test_the_worker_imports_no_pygls() -> None:
