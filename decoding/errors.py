@@ -8,7 +8,8 @@
     ├── ModelError          a model cannot be had or run
     │   ├── ProvisionError  download, disk, hash, network
     │   ├── BadWeights      wrong shape, NaN, truncated, unknown architecture
-    │   └── OutOfMemory     the memory plan does not fit; carries the numbers
+    │   ├── OutOfMemory     the memory plan does not fit; carries the numbers
+    │   └── RemoteError     a configured server cannot be reached, refuses or breaks off
     ├── TokenizerMismatch   a draft model whose tokens are not the target's
     ├── Cancelled           the request became useless; not a failure
     └── WorkerDied          the process that owns the models is gone; the next request starts another
@@ -53,6 +54,10 @@ class BadWeights(ModelError):
 
 class OutOfMemory(ModelError):
     """What was asked for does not fit into the memory that is free."""
+
+
+class RemoteError(ModelError):
+    """A configured server cannot be reached, refuses, or breaks off."""
 
 
 class TokenizerMismatch(ModelError):

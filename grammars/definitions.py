@@ -129,8 +129,10 @@ def statements_around(text: bytes, start: int, end: int) -> tuple[int, int]:
     touched = [node for node in block.children if node.end_byte > start and node.start_byte < max(end, start + 1)]
     if not touched:
         return start, start
-    first, last = touched[0], touched[-1]
-    return first.start_byte, last.end_byte
+    start, end = touched[0].start_byte, touched[-1].end_byte
+    while end > start and text[end - 1 : end].isspace():  # what cannot be read may have a line end inside
+        end -= 1
+    return start, end
 
 
 def _block_around(root: Node, start: int, end: int) -> Node:

@@ -69,6 +69,10 @@ class Backend(Protocol):
     """Writes texts. `say` gets each piece of what readers see as it comes."""
 
     @property
+    def continues(self) -> bool:
+        """Whether it can go on behind an opening; where not, turns have none."""
+
+    @property
     def model(self) -> str:
         """The model's name."""
 
@@ -89,6 +93,8 @@ class Backend(Protocol):
 
 class LocalBackend:
     """The assistant of this process."""
+
+    continues = True
 
     def __init__(
         self,

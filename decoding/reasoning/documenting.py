@@ -52,6 +52,9 @@ def docstring(request: CommandRequest, report: Report) -> CommandResult:
 def _filled(code: str, shape: Shape, report: Report) -> dict[str, str]:
     """The words for every slot. A slot that stays empty is asked again, sampled; what it says then counts."""
     messages = prompts.document(code, shape.slots)
+    if not report.backend.continues:
+        reply = report.write(Turn(messages, _SLOT_TOKENS * (len(shape.slots) + 1)), silently=True)
+        return _lines_of(reply.text, shape.slots)
     words: dict[str, str] = {}
     opening = ""
     for slot in shape.slots:
@@ -69,6 +72,16 @@ def _filled(code: str, shape: Shape, report: Report) -> dict[str, str]:
             if cleaned(words[slot]):
                 break
         opening += f" {words[slot].strip()}\n"
+    return words
+
+
+def _lines_of(text: str, slots: tuple[str, ...]) -> dict[str, str]:
+    """The words of every slot from a list that was written at once."""
+    words: dict[str, str] = {}
+    for line in text.split("\n"):
+        name, found, said = line.strip(" -`").partition(":")
+        if found and (slot := name.strip(" `")) in slots:
+            words.setdefault(slot, said.strip(" `"))
     return words
 
 

@@ -5,9 +5,14 @@ Knows replies. Must not know commands.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from decoding.messages import Stats, StopReason
 from decoding.reasoning.backend import Backend, Reply, Say, Turn
+from decoding.reasoning.pieces import code_of, fence_is_closed
 from decoding.reasoning.requests import CommandResult, NewFile, Replacement
+
+_FENCE = "```python\n"
 
 
 class Report:
@@ -35,6 +40,26 @@ class Report:
         self.stop_reason = reply.stop_reason
         self.thought = "\n\n".join(filter(None, (self.thought, reply.thought)))
         return reply
+
+    def write_code(self, turn: Turn, opening: str, *, silently: bool = False) -> tuple[str, Reply]:
+        """(code, reply) of a turn that is answered with one block of code, which begins with `opening` where the
+        backend can go on behind one."""
+        if not self.backend.continues:
+            reply = self.write(replace(turn, code="fenced"), silently=silently)
+            self._end_line(silently)
+            return code_of(reply.text, opened=False), reply
+        if not silently:
+            self.say(_FENCE + opening)
+        held = replace(turn, opening=_FENCE + opening, code="all", over=_closed)
+        reply = self.write(held, silently=silently)
+        if not silently and not fence_is_closed(reply.text):
+            self.say("\n```")
+        self._end_line(silently)
+        return code_of(opening + reply.text, opened=True), reply
+
+    def _end_line(self, silently: bool) -> None:
+        if not silently and not self.text.endswith("\n"):
+            self.say("\n")
 
     def result(
         self,
@@ -82,3 +107,7 @@ def added(one: Stats, other: Stats) -> Stats:
         scope_ms=round(one.scope_ms + other.scope_ms, 3),
         constraint_off_reason="; ".join(reasons) or None,
     )
+
+
+def _closed(text: str) -> StopReason | None:
+    return "stop_text" if fence_is_closed(text) else None

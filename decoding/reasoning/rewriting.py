@@ -10,16 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from decoding.errors import BadInput
-from decoding.messages import StopReason
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
-from decoding.reasoning.pieces import Piece, code_of, fence_is_closed
+from decoding.reasoning.pieces import Piece
 from decoding.reasoning.report import Report
 
 MOST_TOKENS = 700
 """Of a piece that is to be written anew: it has to fit twice, with its surroundings, into the context."""
 _TEMPERATURE = 0.8
-_FENCE = "```python\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +72,7 @@ def best_candidate(
         told = best is not None and (number == 1 or number % 2 == 0)
         asked = prompts.again(messages, best.code, best.verdict.failure) if told and best is not None else messages
         opening = openings[min(number, len(openings) - 1)]
-        turn = Turn(
-            asked,
-            most,
-            opening=_FENCE + opening,
-            code="all",
-            over=_closed,
-            temperature=_TEMPERATURE if number > 1 else None,
-            seed=number if number > 1 else None,
-        )
+        turn = Turn(asked, most, temperature=_TEMPERATURE if number > 1 else None, seed=number if number > 1 else None)
         candidate = _candidate(piece, turn, opening, judge, report)
         if best is None or candidate.verdict.rank > best.verdict.rank:
             best = candidate
@@ -94,18 +84,11 @@ def best_candidate(
 
 
 def _candidate(piece: Piece, turn: Turn, opening: str, judge: Judge, report: Report) -> Candidate:
-    report.say(_FENCE + opening)
-    reply = report.write(turn)
-    report.say("" if fence_is_closed(reply.text) else "\n```\n")
-    report.say("" if report.text.endswith("\n") else "\n")
-    code = _without_examples(code_of(opening + reply.text, opened=True), piece)
+    written, reply = report.write_code(turn, opening)
+    code = _without_examples(written, piece)
     if reply.stop_reason == "length":
         return Candidate(code, Verdict(-1, "the code was not finished within the limit of tokens"))
     return Candidate(code, judge(code))
-
-
-def _closed(text: str) -> StopReason | None:
-    return "stop_text" if fence_is_closed(text) else None
 
 
 def _without_examples(code: str, piece: Piece) -> str:

@@ -12,11 +12,10 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from decoding.errors import BadInput
-from decoding.messages import StopReason
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
 from decoding.reasoning.checks import findings, syntax_error
-from decoding.reasoning.pieces import code_of, fence_is_closed, fenced
+from decoding.reasoning.pieces import fenced
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, NewFile
 from decoding.reasoning.source import Source, shortened
@@ -45,26 +44,14 @@ def tests(request: CommandRequest, report: Report) -> CommandResult:
     messages = prompts.tests(shortened(piece.code, _CODE_TOKENS, count), related, name)
     for number in range(request.tries):
         report.tries += 1
-        sampled = {"temperature": 0.8, "seed": number} if number else {}
-        turn = Turn(
-            messages,
-            request.max_tokens,
-            opening=f"```python\n{head}def test_",
-            code="all",
-            over=_closed,
-            **sampled,  # type: ignore[arg-type]
-        )
-        reply = report.write(turn, silently=True)
-        kept, left_out = collectable(head + code_of("def test_" + reply.text, opened=True), name, module_name(path))
+        turn = Turn(messages, request.max_tokens, temperature=0.8 if number else None, seed=number if number else None)
+        code, _ = report.write_code(turn, f"{head}def test_", silently=True)
+        kept, left_out = collectable(code, head, name, module_name(path))
         if kept is not None:
             report.say(fenced(kept.rstrip("\n")))
             uri = source.uri.rsplit("/", 1)[0] + "/" + quote(f"test_{path.stem}_{name.lower()}.py")
             return report.result(new_file=NewFile(uri=uri, text=kept), checks=_checks(kept, left_out, name))
     return report.result(checks=("no test file is proposed: nothing that was written could be collected",))
-
-
-def _closed(text: str) -> StopReason | None:
-    return "stop_text" if fence_is_closed(text) else None
 
 
 def _tested(source: Source) -> Definition | None:
@@ -97,13 +84,13 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1])
 
 
-def collectable(text: str, name: str, module: str) -> tuple[str | None, list[str]]:
-    """(the file with what pytest can collect and run, names of test functions left out); None where none is left.
+def collectable(code: str, head: str, name: str, module: str) -> tuple[str | None, list[str]]:
+    """(a file of `head` and `code` with what pytest can collect, names left out); None where no test is left.
 
     Test functions with unknown names, imports of what is not there, second definitions and code that would run at
     import time are left out, and so is a copy of the tested code itself.
     """
-    tree, lines = _parsed_beginning(text)
+    tree, lines = _parsed_beginning(code if code.startswith(head) else head + code)
     if tree is None:
         return None, []
     kept: list[ast.stmt] = []

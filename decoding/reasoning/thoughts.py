@@ -51,7 +51,7 @@ def shown(raw: str, marks: ThoughtMarks, how: Thoughts, opened: bool, *, finishe
         return head + answer
     if how == "hidden" or not thought:
         return ""
-    return _SHOWN_OPEN + (thought if finished else _certain(thought, close))
+    return f"{_SHOWN_OPEN}{thought}{_SHOWN_CLOSE}" if finished else _SHOWN_OPEN + _certain(thought, close)
 
 
 def _certain(thought: str, close: str) -> str:

@@ -13,6 +13,7 @@ from decoding.reasoning.requests import CommandRequest, CommandResult
 class ScriptedBackend:
     """Writes `texts` one after the other, the last one for ever; keeps the turns that it was asked."""
 
+    continues = True
     model, runtime, drafter = "script", "none", "none"
 
     def __init__(self, *texts: str, stop: StopReason = "end") -> None:

@@ -176,7 +176,7 @@ def test_of_the_tests_only_what_pytest_can_collect_is_kept() -> None:
 
 def test_what_is_kept_is_collected_by_pytest(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP.replace("⟦⟧", ""), encoding="utf-8")
-    text, _ = collectable("import pytest\nfrom shop import load\n\ndef test_" + TESTS, "load", "shop")
+    text, _ = collectable("def test_" + TESTS, "import pytest\nfrom shop import load\n\n", "load", "shop")
     (tmp_path / "test_shop.py").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "test_shop.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -199,3 +199,21 @@ def test_modules_are_named_from_the_folder_above_their_package(tmp_path: Path) -
     assert module_name(package / "load.py") == "shop.orders.load"
     assert module_name(package / "__init__.py") == "shop.orders"
     assert module_name(tmp_path / "single.py") == "single"
+
+
+def test_a_backend_that_cannot_go_on_behind_an_opening_is_asked_without_one() -> None:
+    backend = ScriptedBackend("Sure:\n- summary: compute it\n- `w`: the width\n")
+    backend.continues = False
+    marked = "def area(w):\n    ⟦⟧return w\n"
+    result, _ = ask(backend, "docstring", marked)
+    assert "w: The width." in after(marked, result)
+    assert len(backend.turns) == 1
+    backend = ScriptedBackend("Here:\n```python\ndef area(w):\n    return w * w\n```\nDone.")
+    backend.continues = False
+    result, streamed = ask(backend, "edit", marked, text="square")
+    assert after(marked, result) == "def area(w):\n    return w * w\n"
+    assert result.text == streamed
+    backend = ScriptedBackend("```python\ndef test_load():\n    assert load(1)\n```")
+    backend.continues = False
+    assert "def test_load" in ask(backend, "tests", SHOP)[0].new_file.text
+    assert all(turn.opening == "" for turn in backend.turns)

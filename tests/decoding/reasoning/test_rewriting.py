@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoding.errors import BadInput
@@ -176,6 +176,7 @@ LINES = st.sampled_from(
 )
 
 
+@example(["else:", "        return a", "else:"], "\n", 22, 22)
 @settings(max_examples=200, deadline=None)
 @given(st.lists(LINES, max_size=8), st.sampled_from(["\n", "\r\n"]), st.integers(0, 60), st.integers(0, 60))
 def test_a_piece_put_back_unchanged_changes_nothing_but_white_space(lines, newline, one, other) -> None:
