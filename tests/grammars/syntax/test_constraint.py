@@ -115,7 +115,7 @@ STOPS = [
     ("x = '|'\n", "abc'", False),
     ("x = 1|", "", True),
     ("x = |", "", False),
-    ("a = |\n] ]\n", "1", True),  # the text after the cursor is broken whatever is written
+    ("a = |\n$\n", "1", True),  # the text after the cursor is broken whatever is written
     ("def |\n    return 1\n", "f", False),
     ("def |\n    return 1\n", "f():", True),
 ]
