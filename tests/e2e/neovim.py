@@ -24,6 +24,13 @@ for row = 1, vim.o.lines do
 end
 return table.concat(rows, '\\n')
 """
+GHOST_IS_SHOWN = """
+for _, name in ipairs({ 'draftwood.ghost', 'nvim.lsp.inline_completion' }) do
+  local namespace = vim.api.nvim_get_namespaces()[name]
+  if namespace and #vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { limit = 1 }) > 0 then return true end
+end
+return false
+"""
 START = """
 local plugin, cmd, options = ...
 vim.o.swapfile = false
@@ -44,8 +51,8 @@ class Neovim:
     plugin = PLUGIN
 
     def __init__(self, binary: Path, home: Path, server: list[str], options: dict[str, Any] | None = None) -> None:
-        # Even with --clean it would write its logs to the user's folders.
-        env = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "DATA", "CACHE", "CONFIG")}
+        # Even with --clean it would write its logs to the user's folders. The cache is the server's: models are there.
+        env = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "DATA", "CONFIG")}
         os.environ.update(env)  # pynvim starts the child with our own environment
         self.nvim = pynvim.attach("child", argv=[str(binary), "--clean", "--embed", "--headless"])
         self.nvim.ui_attach(COLUMNS, ROWS, rgb=True)  # an embedded Neovim waits for a screen before it reads keys
@@ -61,12 +68,12 @@ class Neovim:
             raise AssertionError("Neovim waits at a prompt: " + self.nvim.command_output("messages"))
         return self.nvim.exec_lua(code, *arguments)
 
-    def open(self, path: Path, text: str | None = None) -> None:
+    def open(self, path: Path, text: str | None = None, seconds: float = 60.0) -> None:
         """Opens a file, made with `text` first, and waits for the server."""
         if text is not None:
             path.write_bytes(text.encode())
         self.nvim.command(f"edit {path}")
-        self.wait_ready()
+        self.wait_ready(seconds)
 
     def forget(self) -> None:
         """Closes everything that a test has opened, and empties the server's log."""
@@ -83,8 +90,12 @@ class Neovim:
         children = psutil.Process(self.pid).children()
         return [child.pid for child in children if any("stub_server" in word for word in child.cmdline())]
 
-    def wait_ready(self) -> None:
-        until(lambda: self.lua("return require('draftwood').status()") == "Draftwood", "the server to be ready", 60)
+    def wait_ready(self, seconds: float = 60.0) -> None:
+        said = "return require('draftwood').status()"
+        until(lambda: self.lua(said) == "Draftwood", "the server to be ready", seconds)
+
+    def ghost_is_shown(self) -> bool:
+        return bool(self.lua(GHOST_IS_SHOWN))
 
     def keys(self, keys: str) -> None:
         self.nvim.input(keys)

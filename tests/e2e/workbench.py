@@ -172,12 +172,12 @@ class Workbench:
         item = self.status_item()
         return item.first.get_attribute("aria-label") or "" if item.count() else ""
 
-    def wait_status(self, wanted: str) -> str:
+    def wait_status(self, wanted: str, seconds: float = 40.0) -> str:
         def said() -> str:
             status = self.status()
             return status if wanted in status else ""
 
-        return until(said, f"status {wanted!r} (now {self.status()!r})", seconds=40)
+        return until(said, f"status {wanted!r} (now {self.status()!r})", seconds)
 
     def answer(self) -> Frame:
         """The page inside the answer view."""

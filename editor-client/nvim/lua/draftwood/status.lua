@@ -67,7 +67,7 @@ function M.line(bufnr)
   local working = status.state == 'ready' or status.state == 'busy'
   local state = working and vim.g.draftwood_paused and 'paused' or status.state
   if type(status.progress) == 'number' and not working then
-    state = ('%s %d%%%%'):format(state, math.floor(status.progress * 100))
+    state = ('%s %d%%'):format(state, math.floor(status.progress * 100))
   end
   return state == 'ready' and 'Draftwood' or 'Draftwood: ' .. state
 end
