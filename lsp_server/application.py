@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import psutil
@@ -17,14 +16,13 @@ from pygls.capabilities import ServerCapabilitiesBuilder
 
 from decoding.errors import DraftwoodError
 from decoding.messages import EngineOptions
-from decoding.trimming import Trimmed
 from lsp_server.commands import AnswerParams, Commands
 from lsp_server.counts import Counts
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.items import Asked
 from lsp_server.lines import Encoding
 from lsp_server.protocol import Server, arrived
-from lsp_server.session import Session
+from lsp_server.session import NOTHING, Session, Suggestions
 from lsp_server.settings import Settings
 from lsp_server.settings_source import SettingsSource
 from lsp_server.status import StatusReporter
@@ -104,15 +102,15 @@ class Application:
         if document is not None and self.session is not None:
             self.session.closed(document.uri)
 
-    async def suggest(self, asked: Asked | None, *, explicit: bool) -> Sequence[Trimmed]:
+    async def suggest(self, asked: Asked | None, *, explicit: bool) -> Suggestions:
         """Suggestions for a request, best first."""
         await self._begun.wait()
         wanted = explicit or self._source.current.suggest.automatic
         if asked is None or self.session is None or not wanted:
-            return []
+            return NOTHING
         self.counts.requests += 1
         suggestions = await self.session.suggest(asked.view, explicit=explicit)
-        self.counts.shown += bool(suggestions)
+        self.counts.shown += bool(suggestions.best_first)
         return suggestions
 
     async def answer(self, params: AnswerParams) -> dict[str, Any]:

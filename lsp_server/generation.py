@@ -36,6 +36,8 @@ class Generation:
     """Nothing more will come."""
     whole: bool = False
     """The model stopped by itself: the text is no half sentence."""
+    prefilled: int = 0
+    """Prompt tokens that had to be read for it."""
     failed: bool = False
     """The worker could not do it."""
 
@@ -57,6 +59,8 @@ class Generation:
         """The worker's final word: it replaces what was streamed."""
         self.raws = {rank: completion.raw for rank, completion in enumerate(completions)}
         self.whole = bool(completions) and completions[0].stop_reason not in ("length", "cancelled")
+        if completions:
+            self.prefilled = completions[0].stats.prompt_tokens - completions[0].stats.reused_tokens
         self.finished = True
 
     def typed(self, view: View) -> str | None:

@@ -6,7 +6,6 @@ Knows the protocol's shapes and positions; nothing of how a suggestion comes abo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsprotocol import types
@@ -14,6 +13,7 @@ from lsprotocol import types
 from decoding.trimming import Trimmed
 from lsp_server.documents import Document, View
 from lsp_server.lines import Encoding, decode
+from lsp_server.session import Suggestions
 
 ACCEPTED = "draftwood.accepted"
 _WORD_BEFORE = re.compile(r"\w*\Z")
@@ -57,25 +57,25 @@ class Asked:
         )
 
 
-def inline_items(asked: Asked, suggestions: Sequence[Trimmed]) -> list[types.InlineCompletionItem]:
+def inline_items(asked: Asked, suggestions: Suggestions) -> list[types.InlineCompletionItem]:
     """Ghost texts, best first."""
     return [
         types.InlineCompletionItem(
             insert_text=asked.chosen + suggestion.text,
             range=asked.range_of(suggestion),
-            command=accepted(suggestion, rank),
+            command=accepted(suggestions, rank),
         )
-        for rank, suggestion in enumerate(suggestions)
+        for rank, suggestion in enumerate(suggestions.best_first)
     ]
 
 
-def completion_items(asked: Asked, suggestions: Sequence[Trimmed]) -> types.CompletionList:
+def completion_items(asked: Asked, suggestions: Suggestions) -> types.CompletionList:
     """The same for editors that have only a list: it wants items that begin with the word before the cursor."""
     line = decode(asked.view.data[max(0, asked.view.offset - 1000) : asked.view.offset]).splitlines()
     word = match[0] if line and (match := _WORD_BEFORE.search(line[-1])) else ""
     start = asked.view.offset - len(word.encode("utf-8"))
     items = []
-    for rank, suggestion in enumerate(suggestions):
+    for rank, suggestion in enumerate(suggestions.best_first):
         text = word + suggestion.text
         items.append(
             types.CompletionItem(
@@ -87,19 +87,21 @@ def completion_items(asked: Asked, suggestions: Sequence[Trimmed]) -> types.Comp
                 sort_text=f"~{rank}",
                 text_edit=types.TextEdit(asked.range_of(suggestion, start), text),
                 insert_text_format=types.InsertTextFormat.PlainText,
-                command=accepted(suggestion, rank),
+                command=accepted(suggestions, rank),
             )
         )
     return types.CompletionList(is_incomplete=True, items=items)
 
 
-def accepted(suggestion: Trimmed, rank: int) -> types.Command:
+def accepted(suggestions: Suggestions, rank: int) -> types.Command:
     """What the editor runs when the user accepts: the way to count it."""
-    return types.Command(
-        "Suggestion accepted",
-        ACCEPTED,
-        arguments=[{"characters": len(suggestion.text), "alternative": rank}],
-    )
+    argument = {
+        "characters": len(suggestions.best_first[rank].text),
+        "alternative": rank,
+        "source": suggestions.source,
+        "prefilled": suggestions.prefilled,
+    }
+    return types.Command("Suggestion accepted", ACCEPTED, arguments=[argument])
 
 
 def _label(text: str) -> str:

@@ -101,7 +101,7 @@ def _suggestions(server: Server, app: Application) -> None:
         asked = app.ask(params.text_document.uri, params.position, params.context.selected_completion_info)
         explicit = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
         suggestions = await app.suggest(asked, explicit=explicit)
-        return inline_items(asked, suggestions) if asked is not None and suggestions else None
+        return inline_items(asked, suggestions) if asked is not None and suggestions.best_first else None
 
 
 def _completion_list(server: Server, app: Application) -> None:
@@ -110,7 +110,7 @@ def _completion_list(server: Server, app: Application) -> None:
     async def completion(params: types.CompletionParams) -> types.CompletionList | None:
         asked = app.ask(params.text_document.uri, params.position)
         suggestions = await app.suggest(asked, explicit=False)
-        return completion_items(asked, suggestions) if asked is not None and suggestions else None
+        return completion_items(asked, suggestions) if asked is not None and suggestions.best_first else None
 
 
 def _commands(server: Server, app: Application) -> None:

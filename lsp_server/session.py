@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from decoding.errors import DraftwoodError, WorkerDied
 from decoding.hole import Hole
@@ -44,6 +45,22 @@ class Linger:
     """After an edit that agrees: the editor is about to ask again (Neovim waits 200 ms)."""
 
 
+Source = Literal["kept", "adopted", "new"]
+"""Where an answer comes from: generated before, under way when it was asked for, or begun for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """An answer, best first; how it was come by, and how many prompt tokens had to be read for it."""
+
+    best_first: tuple[Trimmed, ...]
+    source: Source
+    prefilled: int
+
+
+NOTHING = Suggestions((), "kept", 0)
+
+
 class Session:
     """All documents' suggestions, from one worker."""
 
@@ -68,16 +85,19 @@ class Session:
         self._texts: dict[str, tuple[int, bytes]] = {}
         self._read: set[str] = set()
 
-    async def suggest(self, view: View, *, explicit: bool = False) -> list[Trimmed]:
+    async def suggest(self, view: View, *, explicit: bool = False) -> Suggestions:
         """Suggestions at the view's cursor, best first; none where there is nothing to say or no use in it any more."""
         if self._overtaken(view):
-            return []
+            return NOTHING
         turn = self._take_turn(view.uri)
         try:
             if not explicit and not makes_sense(view):
-                return []
-            found = await self._found(view, turn, explicit)
-            return self._answers(found, view, explicit) if found is not None else []
+                return NOTHING
+            found, source = await self._found(view, turn, explicit)
+            if found is None:
+                return NOTHING
+            prefilled = found.prefilled if source != "kept" else 0
+            return Suggestions(tuple(self._answers(found, view, explicit)), source, prefilled)
         finally:
             if self._turns.get(view.uri) is turn:
                 del self._turns[view.uri]
@@ -141,25 +161,26 @@ class Session:
 
     # Where an answer comes from ---------------------------------------------------------------------------------
 
-    async def _found(self, view: View, turn: asyncio.Future[None], explicit: bool) -> Generation | None:
-        """A finished generation that has the answer: kept, running or new. None if it is not wanted any more."""
+    async def _found(self, view: View, turn: asyncio.Future[None], explicit: bool) -> tuple[Generation | None, Source]:
+        """A finished generation that has the answer, and how it was come by. None if it is not wanted any more."""
         if (kept := self._kept(view, explicit)) is not None:
             self._counts.from_cache += 1
-            return kept
+            return kept, "kept"
+        source: Source = "adopted"
         if not explicit and self._adopted(view, explicit) is None:
             await asyncio.wait([turn], timeout=self._delay())
         while not turn.done():
             running = self._adopted(view, explicit)
             if running is None:
-                running = self._begin(view, self._options(view, explicit))
+                running, source = self._begin(view, self._options(view, explicit)), "new"
             else:
                 self._counts.adopted += 1
             await self._wait(running, turn)
             if running.generation.failed:
-                return None
+                return None, source
             if not turn.done() and (kept := self._kept(view, explicit)) is not None:
-                return kept
-        return None
+                return kept, source
+        return None, source
 
     def _kept(self, view: View, explicit: bool) -> Generation | None:
         """A finished generation for this view: with something left to say, or with nothing from the start."""
