@@ -74,12 +74,11 @@ def choose(
     Returns:
         A token id, or None where the constraint allows nothing at all.
     """
-    penalty = state.penalty() if state is not None else None
     if sampling.greedy and sampling.repetition_penalty == 1.0:
-        found = _greedy_among_best(top_ids, top_logits, state, penalty)
+        found = _greedy_among_best(top_ids, top_logits, state)
         if found is not None:
             return found
-    scores = _adjusted(row, state, penalty, sampling.repetition_penalty, context)
+    scores = _adjusted(row, state, sampling.repetition_penalty, context)
     if sampling.greedy:
         best = int(scores.argmax())
         return best if scores[best] != -np.inf else None
@@ -92,7 +91,7 @@ def choose(
 
 def best_tokens(row: torch.Tensor, state: Constraint | None, count: int) -> list[int]:
     """The `count` most probable tokens that the constraint allows, best first; fewer where it allows fewer."""
-    scores = _adjusted(row, state, state.penalty() if state is not None else None, 1.0, ())
+    scores = _adjusted(row, state, 1.0, ())
     order = np.argsort(-scores, kind="stable")[:count]
     return [int(token) for token in order if scores[token] != -np.inf]
 
@@ -101,20 +100,18 @@ def _greedy_among_best(
     top_ids: Sequence[int],
     top_logits: Sequence[float],
     state: Constraint | None,
-    penalty: tuple[NDArray[np.int32], NDArray[np.float32]] | None,
 ) -> int | None:
     """The masked arg-max where the k best decide it, else None. Never builds a mask.
 
     Penalties are <= 0, so a token outside the k best cannot beat an adjusted score that is at least the k-th
     best logit.
     """
-    lowered = dict(zip(penalty[0].tolist(), penalty[1].tolist(), strict=True)) if penalty is not None else {}
     best: int | None = None
     best_score = -np.inf
     for token, logit in zip(top_ids, top_logits, strict=True):
         if logit <= best_score:
             break
-        score = logit + lowered.get(token, 0.0)
+        score = logit + state.penalty_of(token) if state is not None else logit
         if score > best_score and (state is None or state.permits(token)):
             best, best_score = token, score
     return best if best is not None and best_score >= top_logits[-1] else None
@@ -123,7 +120,6 @@ def _greedy_among_best(
 def _adjusted(
     row: torch.Tensor,
     state: Constraint | None,
-    penalty: tuple[NDArray[np.int32], NDArray[np.float32]] | None,
     repetition_penalty: float,
     context: Sequence[int],
 ) -> NDArray[np.float32]:
@@ -131,6 +127,7 @@ def _adjusted(
     it is the row itself where nothing changes it."""
     scores: NDArray[np.float32] = row.detach().to("cpu", torch.float32).numpy()
     mask = state.allowed() if state is not None else None
+    penalty = state.penalty() if state is not None else None
     if repetition_penalty != 1.0 or mask is not None or penalty is not None:
         scores = scores.copy()
     if repetition_penalty != 1.0:

@@ -40,6 +40,9 @@ class Constraint(Protocol):
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """Soft preferences: token ids and what is added to their logits (negative), or None."""
 
+    def penalty_of(self, token: int) -> float:
+        """What `penalty` adds to one logit, <= 0. Cheap: greedy decoding asks it for the few best tokens only."""
+
 
 def empty_bitmask(vocab_size: int) -> Bitmask:
     """All tokens forbidden: int32[ceil(vocab_size / 32)] of zeros."""
@@ -87,6 +90,10 @@ class Unconstrained:
         """See `Constraint`."""
         return None
 
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class FirstToken:
@@ -115,6 +122,56 @@ class FirstToken:
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """See `Constraint`."""
         return None
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """What two constraints allow together; their preferences add up."""
+
+    one: Constraint
+    other: Constraint
+
+    def advance(self, token: int) -> Constraint | None:
+        """See `Constraint`."""
+        one = self.one.advance(token)
+        other = self.other.advance(token) if one is not None else None
+        return Both(one, other) if one is not None and other is not None else None
+
+    def permits(self, token: int) -> bool:
+        """See `Constraint`."""
+        return self.one.permits(token) and self.other.permits(token)
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """See `Constraint`."""
+        allowed = self.one.validate(tokens)
+        return min(allowed, self.other.validate(tokens[:allowed])) if allowed else 0
+
+    def allowed(self) -> Bitmask | None:
+        """See `Constraint`."""
+        one, other = self.one.allowed(), self.other.allowed()
+        if one is None or other is None:
+            return other if one is None else one
+        size = min(len(one), len(other))
+        return one[:size] & other[:size]
+
+    def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """See `Constraint`."""
+        one, other = self.one.penalty(), self.other.penalty()
+        if one is None or other is None:
+            return other if one is None else one
+        ids = np.concatenate([one[0], other[0]])
+        unique, place = np.unique(ids, return_inverse=True)
+        values = np.zeros(len(unique), dtype=np.float32)
+        np.add.at(values, place, np.concatenate([one[1], other[1]]))
+        return unique, values
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return self.one.penalty_of(token) + self.other.penalty_of(token)
 
 
 def validate_by_advancing(state: Constraint, tokens: Sequence[int]) -> int:

@@ -175,6 +175,10 @@ class Prose:
         """See `Constraint`."""
         return None
 
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class InCode:
@@ -233,6 +237,10 @@ class InCode:
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """See `Constraint`."""
         return self.code.penalty()
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return self.code.penalty_of(token)
 
 
 def _kept(line: bytes | None) -> bytes | None:

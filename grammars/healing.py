@@ -58,8 +58,12 @@ class HealingConstraint:
         return mask
 
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
-        """See `Constraint`: preferences start after the healed text."""
-        return None
+        """See `Constraint`: a token that spells the healed text and goes on is judged as a whole by `then`."""
+        return self.then.penalty()
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return self.then.penalty_of(token)
 
     def _spells(self, token: int) -> bool:
         text = self.vocabulary.tokens[token] if token < self.vocabulary.size else b""

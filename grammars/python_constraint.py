@@ -155,3 +155,7 @@ class PythonState:
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """Syntax has no soft preferences."""
         return None
+
+    def penalty_of(self, token: int) -> float:
+        """Syntax has no soft preferences."""
+        return 0.0

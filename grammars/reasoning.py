@@ -233,6 +233,10 @@ class Spelling:
         """See `Constraint`."""
         return None
 
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
@@ -281,6 +285,10 @@ class Thinking:
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """See `Constraint`."""
         return None
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +340,10 @@ class Answering:
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """See `Constraint`."""
         return self.then.penalty()
+
+    def penalty_of(self, token: int) -> float:
+        """See `Constraint`."""
+        return self.then.penalty_of(token)
 
 
 def _text(vocabulary: Vocabulary, token: int) -> bytes:

@@ -74,6 +74,9 @@ class ParityConstraint:
     def penalty(self) -> tuple[np.ndarray, np.ndarray] | None:
         return None
 
+    def penalty_of(self, token: int) -> float:
+        return 0.0
+
 
 @dataclass(frozen=True)
 class DislikeConstraint(ParityConstraint):
@@ -85,6 +88,9 @@ class DislikeConstraint(ParityConstraint):
     def penalty(self) -> tuple[np.ndarray, np.ndarray]:
         ids = np.arange(0, VOCAB, 3, dtype=np.int32)
         return ids, np.full(len(ids), -1.5, dtype=np.float32)
+
+    def penalty_of(self, token: int) -> float:
+        return 0.0 if token % 3 else -1.5
 
 
 class ScriptedDrafter:

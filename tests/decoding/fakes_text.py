@@ -29,3 +29,6 @@ class OnlyTokens:
 
     def penalty(self) -> None:
         return None
+
+    def penalty_of(self, token: int) -> float:
+        return 0.0
