@@ -132,6 +132,8 @@ def statements_around(text: bytes, start: int, end: int) -> tuple[int, int]:
     start, end = touched[0].start_byte, touched[-1].end_byte
     while end > start and text[end - 1 : end].isspace():  # what cannot be read may have a line end inside
         end -= 1
+    while start < end and text[start : start + 1].isspace():
+        start += 1
     return start, end
 
 
