@@ -11,8 +11,9 @@ Knows tokens, a scope view and the bytes of the statement before the cursor. Mus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from grammars.builtin_names import BUILTIN_NAMES, MODULE_NAMES
 from grammars.constraint import Bitmask
+from grammars.scope_attributes import known_attributes
 from grammars.scope_index import ScopeIndex
 from grammars.scope_lexer import (
     DEFERRING,
@@ -55,6 +57,7 @@ class Penalties:
     condition: float = -3.0
     chain: float = -3.0
     argument: float = -1.0
+    attribute: float = -2.0
 
     def of(self, kind: WordKind | None) -> float:
         """The penalty of an unknown word of a kind; 0 where words are free."""
@@ -63,6 +66,7 @@ class Penalties:
             WordKind.CONDITION: self.condition,
             WordKind.CHAIN: self.chain,
             WordKind.ARGUMENT: self.argument,
+            WordKind.ATTRIBUTE: self.attribute,
         }
         return by_kind.get(kind, 0.0) if kind is not None else 0.0
 
@@ -104,7 +108,14 @@ class ScopeConstraint:
             found = self._nodes[state] = _Node(self, state)
         return found
 
-    def open(self, index: ScopeIndex, offset: int, mode: ScopeMode, start: int | None = None) -> ScopeState:
+    def open(
+        self,
+        index: ScopeIndex,
+        offset: int,
+        mode: ScopeMode,
+        start: int | None = None,
+        workspace: Mapping[str, ScopeIndex] = MappingProxyType({}),
+    ) -> ScopeState:
         """The state at byte `offset` of an indexed document.
 
         Args:
@@ -112,11 +123,23 @@ class ScopeConstraint:
             offset: the cursor, where the names are looked up.
             mode: whether unknown names are forbidden or made less probable.
             start: where the tokens begin that the state is advanced over; before `offset` when tokens were healed.
+            workspace: other open files by the module name that imports use, for the attributes of modules.
         """
-        return self.open_view(view(index, offset), statement_before(index, offset if start is None else start), mode)
+        seen = view(index, offset)
+        before = statement_before(index, offset if start is None else start)
+        if seen.escape_hatch is not None or not seen.frames:
+            return self.open_view(seen, before, mode)
+        return self.open_view(seen, before, mode, known_attributes(seen.frames, workspace))
 
-    def open_view(self, seen: ScopeView, before: bytes, mode: ScopeMode) -> ScopeState:
-        """The state for a scope view; `before` is the text of the statement up to the first token.
+    def open_view(
+        self,
+        seen: ScopeView,
+        before: bytes,
+        mode: ScopeMode,
+        attributes: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    ) -> ScopeState:
+        """The state for a scope view; `before` is the text of the statement up to the first token, `attributes`
+        those of the objects all of whose attributes are known.
 
         Never raises: where the view has an escape hatch, the state allows everything and says why in `off_reason`.
         """
@@ -124,7 +147,9 @@ class ScopeConstraint:
         # What the statement has bound so far counts behind it: the parameters of a `def` whose body is to come.
         bound = {event.text for event in reading.events if isinstance(event, Word) and event.kind is WordKind.BINDING}
         names = Names(_encoded(seen.names) | bound, _ALWAYS)
-        setting = _Setting(self, mode == "hard", _encoded(seen.later), _encoded(seen.enclosing), seen.escape_hatch)
+        of_objects = {name.encode("utf-8", "replace"): Names(_encoded(found)) for name, found in attributes.items()}
+        later, enclosing = _encoded(seen.later), _encoded(seen.enclosing)
+        setting = _Setting(self, mode == "hard", later, enclosing, of_objects, seen.escape_hatch)
         state = reading.state
         if state.word and not may_become_name(names, state.word):
             state = replace(state, kind=WordKind.FREE)  # the user types a name that is new: theirs to finish
@@ -149,6 +174,7 @@ class _Setting:
     hard: bool
     later: frozenset[bytes]
     enclosing: frozenset[bytes]
+    attributes: Mapping[bytes, Names]
     off_reason: str | None
 
 
@@ -268,21 +294,30 @@ class ScopeState:
                     pending = None
                 continue
             names = self._with_word(names, event)
-            if event.kind.legalised_by is not None and not is_name(names, event.text):
+            known = self.names_for(event.kind, event.object, names)
+            if known is not None and not is_name(known, event.text):
                 if not was_unknown and unknown is None:
                     unknown = event.kind
-                refused |= not event.kind.legalised_by
-                pending = (event.text, event.kind)
+                if event.kind.legalised_by is not None:
+                    refused |= not event.kind.legalised_by
+                    pending = (event.text, event.kind)
             was_unknown = False
         if reading.newline and self._setting.enclosing:
             names = names.joined(self._setting.enclosing)
         state, still_unknown = node.state, False
-        if state.word and state.kind.legalised_by is not None and not may_become_name(names, state.word):
+        known = self.names_for(state.kind, state.name, names) if state.word else None
+        if known is not None and not may_become_name(known, state.word):
             still_unknown = True
             if not was_unknown and unknown is None:
                 unknown = state.kind
-            refused |= not state.kind.legalised_by
+            refused |= state.kind.legalised_by == b""
         return Effect(ScopeState(self._setting, node, names, pending, still_unknown), refused, unknown)
+
+    def names_for(self, kind: WordKind, owner: bytes, names: Names) -> Names | None:
+        """The names that a word of a kind can be, None where it can be any; `owner`: the object of an attribute."""
+        if kind is WordKind.ATTRIBUTE:
+            return self._setting.attributes.get(owner)
+        return names if kind.legalised_by is not None else None
 
     def _with_word(self, names: Names, word: Word) -> Names:
         """The names after a finished word: it may bind, or make count what is bound later."""

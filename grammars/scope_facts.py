@@ -129,6 +129,7 @@ class PieceFacts:
         module_bound: names in `module_bindings` that are bound and not just deleted.
         bound_after: names that scope 0 binds and that have a value once the piece was executed.
         deleted_after: names that it certainly deletes.
+        attributes: (name of an object, attribute) of every attribute that it assigns to.
     """
 
     scopes: tuple[Scope, ...]
@@ -142,6 +143,7 @@ class PieceFacts:
     module_bound: frozenset[str]
     bound_after: frozenset[str]
     deleted_after: frozenset[str]
+    attributes: frozenset[tuple[str, str]] = frozenset()
 
     def scope_at(self, offset: int) -> int:
         """Index of the scope in which code at `offset` is evaluated."""
@@ -267,6 +269,7 @@ class _Collector:
         self._stack: list[tuple[int, int]] = [(NEVER, 0)]  # (end, scope) of the regions around the current node
         self._except_patterns: set[int] = set()
         self._hatches: list[Hatch] = []
+        self._attributes: set[tuple[str, str]] = set()
         self._body = 0
         self._opens_class = piece.opens_class
         self._future = False
@@ -295,6 +298,7 @@ class _Collector:
             "hatch.star_import": self._star_import,
             "hatch.call": self._call,
             "try": self._try,
+            "attribute_target": self._attribute,
         }
         events: list[tuple[int, int, Callable[[Node], None], Node]] = []
         for kind, nodes in QueryCursor(load_query("scopes")).captures(self._root).items():
@@ -499,6 +503,11 @@ class _Collector:
         if self._text(node) != "_":
             self._bind(self._scope, BindingKind.CAPTURE, node, end)
 
+    def _attribute(self, node: Node) -> None:
+        owner = _field(node, "object")
+        if owner.type == "identifier":
+            self._attributes.add((self._text(owner), self._text(_field(node, "attribute"))))
+
     # Where names may come from nowhere.
 
     def _star_import(self, node: Node) -> None:
@@ -583,6 +592,7 @@ class _Collector:
             module_bound=frozenset(name for name, found in module_bindings.items() if any(b.binds for b in found)),
             bound_after=after,
             deleted_after=frozenset(deleted) - after,
+            attributes=frozenset(self._attributes),
         )
 
     def _owner(self, index: int, name: str) -> Scope | None:

@@ -36,8 +36,9 @@ class WordKind(StrEnum):
     CHAIN = "chain"  # a load, or one more target of an assignment
     STATEMENT = "statement"  # the first word of a statement: a load, or a target
     ELEMENT = "element"  # a load, or a variable of a comprehension whose `for` is still to come
+    ATTRIBUTE = "attribute"  # of the object that a name stands for
     BINDING = "binding"
-    FREE = "free"  # an attribute, a keyword, anything that reads no name
+    FREE = "free"  # a keyword, an attribute of anything else, whatever reads no name
 
     @property
     def legalised_by(self) -> bytes | None:
@@ -129,10 +130,11 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A finished word that may be a name, and the byte that follows it (0: unknown yet)."""
+    """A finished word; for an attribute, the name of its object."""
 
     text: bytes
     kind: WordKind
+    object: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ class LexicalState:
     partial: bytes = b""  # quotes or a backslash at the end of what was read, whose meaning the next byte decides
     comment: bool = False
     awaits_follow: bool = False
+    name: bytes = b""  # the name just read, or just before a dot and the word behind it
 
     @property
     def in_code(self) -> bool:
@@ -186,6 +189,8 @@ def read(state: LexicalState, text: bytes) -> Reading:
 
 def _kind_of_next(state: LexicalState | _Reader) -> WordKind:
     frame = state.frames[-1]
+    if state.last is _Last.DOT and state.name:
+        return WordKind.ATTRIBUTE
     if state.last in (_Last.DOT, _Last.OPERAND):
         return WordKind.FREE
     if state.last is _Last.NAME or frame.mode in (_Mode.TARGETS, _Mode.NAMES, _Mode.PATTERN):
@@ -213,6 +218,7 @@ class _Reader:
         self.partial = state.partial
         self.comment = state.comment
         self.awaits_follow = state.awaits_follow
+        self.name = state.name
         self.events: list[Word | Follow] = []
         self.newline = False
         self._prefix = b""  # of the string that is about to open
@@ -227,6 +233,7 @@ class _Reader:
             self.partial,
             self.comment,
             self.awaits_follow,
+            self.name,
         )
 
     def run(self, text: bytes) -> None:
@@ -308,6 +315,7 @@ class _Reader:
 
     def _open_string(self, text: bytes, position: int) -> int:
         self._note_follow(text[position])
+        self.name = b""
         mark = text[position : position + 1]
         quotes = mark * 3 if text[position : position + 3] == mark * 3 else mark
         prefix = self._prefix
@@ -342,13 +350,16 @@ class _Reader:
             self._prefix = word
             return
         if word in KEYWORDS:
+            self.name = b""
             self._keyword(word)
             self.events.append(Word(word, WordKind.FREE))
             return
         starts = len(self.frames) == 1 and kind is WordKind.STATEMENT and self.frames[0].fresh
         if kind is not WordKind.FREE:
-            self.events.append(Word(word, kind))
+            self.events.append(Word(word, kind, self.name if kind is WordKind.ATTRIBUTE else b""))
             self.awaits_follow = kind.legalised_by is not None
+        # What a statement begins with may get new attributes: of that object none is unknown.
+        self.name = b"" if kind in (WordKind.FREE, WordKind.ATTRIBUTE, WordKind.STATEMENT) else word
         self._consume()
         self.last = _Last.OPERAND
         if starts and word in _SOFT_KEYWORDS:
@@ -395,9 +406,11 @@ class _Reader:
 
     def _begin_statement(self) -> None:
         self.frames = [_Frame(_Slot.STATEMENT)]
-        self.last = _Last.OPERATOR
+        self.last, self.name = _Last.OPERATOR, b""
 
     def _operator(self, byte: int) -> None:
+        if byte != 0x2E or self.last is not _Last.OPERAND:
+            self.name = b""
         if byte in b"([{":
             self._open(byte)
         elif byte in b")]}":

@@ -48,7 +48,8 @@ class _Surveyor:
     def run(self) -> Survey:
         state, table = self._state, self._table
         lexical = state.lexical
-        if state.pending is not None or lexical.partial or (lexical.word and lexical.kind.legalised_by is not None):
+        governed = lexical.word and state.names_for(lexical.kind, lexical.name, state.names) is not None
+        if state.pending is not None or lexical.partial or governed:
             for sign, ids in table.by_sign.items():
                 if sign in _VERIFIED_SIGNS or lexical.partial:
                     self._one_by_one(ids)
@@ -86,20 +87,21 @@ class _Surveyor:
         """Tokens that share what stands before their word: that is read once, with a word that stands for all."""
         probe = group.prefix + b"x"
         lexical = self._state.read(probe).state.lexical
-        if not (lexical.in_code and lexical.word and lexical.kind.legalised_by is not None):
+        before = self._state.read(group.prefix)
+        names = self._state.names_for(lexical.kind, lexical.name, before.state.names)
+        if names is None or not lexical.in_code or not lexical.word:
             self._note(group.ids, probe)  # no word here reads a name
             return
         if any(sign in _VERIFIED_SIGNS for sign in group.prefix) or self._state.lexical.partial:
             self._one_by_one(group.ids)
             return
-        before = self._state.read(group.prefix)
         if before.refused or (before.state.pending is not None and not before.state.lexical.word):
             self._refused[group.ids] = 1  # a word cannot bind the unknown one before it
         if before.unknown is not None:
             self._flags(before.unknown)[group.ids] = 1
         written, kind = lexical.word[:-1], lexical.kind
         becomes_unknown = before.unknown is None and not before.state.writes_unknown
-        wrong = self._unknown_words(group, written, before.state.names, becomes_unknown, kind)
+        wrong = self._unknown_words(group, written, names, becomes_unknown, kind)
         if kind is WordKind.LOAD:
             self._refused[wrong] = 1
         else:

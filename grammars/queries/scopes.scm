@@ -31,6 +31,11 @@
 (splat_pattern (identifier)) @capture
 (as_pattern (case_pattern) (identifier) @capture .)
 
+; Attributes that come to exist.
+(assignment left: (attribute) @attribute_target)
+(pattern_list (attribute) @attribute_target)
+(tuple_pattern (attribute) @attribute_target)
+
 ; Where names may come from nowhere.
 (import_from_statement (wildcard_import)) @hatch.star_import
 ((call function: (identifier) @hatch.call)

@@ -1,0 +1,156 @@
+"""Which attributes an object has, where the document says it: of `self`, of classes, of modules of the workspace.
+
+Only complete answers are given: a class with a base that is not in the document, or with anything dynamic in sight,
+has attributes that nobody can list. Knows the scope index; must not know tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from tree_sitter import Node
+
+from grammars.scope_facts import BindingKind, ScopeKind
+from grammars.scope_index import ScopeIndex
+from grammars.scopes import Frame
+from grammars.signatures import statement_of
+
+OBJECT_ATTRIBUTES = frozenset(dir(object)) | frozenset(
+    ["__dict__", "__module__", "__slots__", "__weakref__", "__annotations__", "__name__", "__qualname__", "__mro__"]
+)
+_ENUM_BASES = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+_ENUM_ATTRIBUTES = frozenset({"name", "value", "__members__"})
+_PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol", "NamedTuple"})
+_NAMED_TUPLE_ATTRIBUTES = frozenset({"_asdict", "_replace", "_fields", "_make", "_field_defaults", "count", "index"})
+_DYNAMIC = re.compile(rb"\b(?:__getattr__|__getattribute__|setattr|__dict__|vars)\b")
+
+
+def known_attributes(frames: tuple[Frame, ...], workspace: Mapping[str, ScopeIndex]) -> dict[str, frozenset[str]]:
+    """Object name -> its attributes, for the objects in `frames` whose attributes are completely known.
+
+    Args:
+        frames: the scopes around a position, innermost first (`ScopeView.frames`).
+        workspace: other open files by the module name that imports use.
+    """
+    index = frames[0].index
+    known: dict[str, frozenset[str]] = {}
+    for module, other in workspace.items():
+        known |= dict.fromkeys(_aliases(index, module), _module_attributes(other))
+    classes = _classes(index)
+    for name, header in classes.items():
+        attributes = _class_attributes(index, header, classes, set())
+        if attributes is not None:
+            known[name] = attributes
+    receiver, own = _receiver(index, frames)
+    if receiver and own is not None:
+        attributes = _class_attributes(index, own, classes, set())
+        known.pop(receiver, None)
+        if attributes is not None:
+            known[receiver] = attributes
+    for frame in frames[:-1]:  # a local name is not the module's class of that name
+        for name in frame.local_names - {receiver}:
+            known.pop(name, None)
+    return known
+
+
+def _aliases(index: ScopeIndex, module: str) -> list[str]:
+    """The names under which the document imports a module as a whole."""
+    found: list[str] = []
+    for number in index.members(None):
+        node = statement_of(index.entries[number]) if not index.entries[number].facts.damaged else None
+        if node is None or node.type != "import_statement":
+            continue
+        for imported in node.children_by_field_name("name"):
+            alias = imported.child_by_field_name("alias")
+            whole = imported.child_by_field_name("name") if alias is not None else imported
+            if whole is not None and (whole.text or b"").decode("utf-8", "replace") == module:
+                target = alias if alias is not None else whole
+                found.append((target.text or b"").decode("utf-8", "replace"))
+    return [name for name in found if "." not in name]
+
+
+def _module_attributes(index: ScopeIndex) -> frozenset[str]:
+    names = frozenset[str]().union(*(entry.facts.module_bound for entry in index.entries))
+    top = (index.entries[number].facts.bound for number in index.members(None))
+    return names.union(*top) | {"__name__", "__file__", "__doc__", "__dict__", "__all__"}
+
+
+def _classes(index: ScopeIndex) -> dict[str, int]:
+    """Name -> entry of the header of each class that the module's body defines, once."""
+    found: dict[str, int] = {}
+    twice: set[str] = set()
+    for number in index.members(None):
+        entry = index.entries[number]
+        for name in entry.facts.bound:
+            if name in found:
+                twice.add(name)
+            if entry.piece.opens_class and not entry.facts.damaged:
+                found[name] = number
+    return {name: number for name, number in found.items() if name not in twice}
+
+
+def _class_attributes(
+    index: ScopeIndex, header: int, classes: Mapping[str, int], seen: set[int]
+) -> frozenset[str] | None:
+    """Everything that a class and its bases bind, None where that cannot be known."""
+    node = statement_of(index.entries[header])
+    definition = (
+        node.child_by_field_name("definition") if node is not None and node.type == "decorated_definition" else node
+    )
+    if definition is None or header in seen:
+        return None
+    bases = _bases(definition)
+    if bases is None:
+        return None
+    seen.add(header)
+    names = set(OBJECT_ATTRIBUTES)
+    for base in bases:
+        short = base.rpartition(".")[2]
+        if short in _ENUM_BASES:
+            names |= _ENUM_ATTRIBUTES
+        elif short in _PLAIN_BASES:
+            names |= _NAMED_TUPLE_ATTRIBUTES if short == "NamedTuple" else frozenset()
+        elif base in classes:
+            inherited = _class_attributes(index, classes[base], classes, seen)
+            if inherited is None:
+                return None
+            names |= inherited
+        else:
+            return None
+    for number in index.members(header):
+        entry = index.entries[number]
+        if entry.facts.damaged or _DYNAMIC.search(entry.piece.text):
+            return None
+        names |= entry.facts.scopes[0].bindings.keys()
+        names.update(attribute for _, attribute in entry.facts.attributes)
+    return frozenset(names)
+
+
+def _bases(definition: Node) -> list[str] | None:
+    """The bases of a class as they are written, None where one is no name or there is a metaclass."""
+    arguments = definition.child_by_field_name("superclasses")
+    found: list[str] = []
+    for argument in arguments.named_children if arguments is not None else ():
+        base = argument.child_by_field_name("value") if argument.type == "subscript" else argument
+        if base is None or base.type not in ("identifier", "attribute"):
+            return None
+        found.append((base.text or b"").decode("utf-8", "replace"))
+    return found
+
+
+def _receiver(index: ScopeIndex, frames: tuple[Frame, ...]) -> tuple[str, int | None]:
+    """The first parameter of the method around a position, and the header of the method's class."""
+    for inner, outer in pairwise(frames):
+        if outer.kind is not ScopeKind.CLASS or inner.kind is not ScopeKind.FUNCTION or inner.scope is None:
+            continue
+        parameters = [
+            (binding.offset, name)
+            for name, found in inner.scope.bindings.items()
+            for binding in found
+            if binding.kind is BindingKind.PARAMETER
+        ]
+        headers = index.headers_of(inner.entry)
+        return (min(parameters)[1] if parameters else ""), (headers[-1] if headers else None)
+    return "", None

@@ -1,0 +1,104 @@
+"""Attributes that are known: a preference of the soft constraint, and only where the whole list is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from grammars.scope_attributes import known_attributes
+from grammars.scope_constraint import ScopeConstraint
+from grammars.scope_index import ScopeIndex
+from grammars.scopes import view
+from grammars.vocabulary import Vocabulary
+
+_TEXT = """
+import enum, shapes
+from dataclasses import dataclass
+from elsewhere import Unknown
+
+class Base:
+    limit = 1
+    def grow(self):
+        self.size, self.depth = 1, 2
+
+class Derived(Base):
+    def shrink(self, other):
+        self.weight: int = 0
+        return (self.⌖)
+
+class Open(Unknown):
+    def f(self): return 1
+
+class Dynamic:
+    def __getattr__(self, name): return 1
+
+class Color(enum.Enum):
+    RED = 1
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+"""
+_OFFSET = len(_TEXT[: _TEXT.index("⌖")].encode())
+_INDEX = ScopeIndex.of(_TEXT.replace("⌖", "").encode())
+
+
+def attributes(workspace: dict[str, ScopeIndex] | None = None) -> dict[str, frozenset[str]]:
+    return known_attributes(view(_INDEX, _OFFSET).frames, workspace or {})
+
+
+def test_of_self_with_bases_and_of_classes() -> None:
+    known = attributes()
+    assert {"limit", "grow", "size", "depth", "shrink", "weight", "__class__"} <= known["self"]
+    assert "RED" not in known["self"]
+    assert {"RED", "name", "value", "__members__"} <= known["Color"]
+    assert {"x", "y"} <= known["Point"]
+
+
+def test_what_cannot_be_known_has_no_answer() -> None:
+    assert {"Open", "Dynamic", "other", "Unknown", "shapes"}.isdisjoint(attributes())
+
+
+def test_of_modules_of_the_workspace() -> None:
+    other = ScopeIndex.of(b"AREA = 1\ndef grow():\n    global MADE\n    MADE = inner = 1\n")
+    assert {"AREA", "grow", "MADE"} <= attributes({"shapes": other})["shapes"]
+    assert "inner" not in attributes({"shapes": other})["shapes"]
+
+
+_WORDS = ["size", "weight", "RED", "x", "unheard", "self", "Color", "Point", ".", "(", ")", " = ", "we", "ight", "\n"]
+
+
+@pytest.fixture(scope="module")
+def constraint() -> ScopeConstraint:
+    return ScopeConstraint(Vocabulary.from_tokens([word.encode() for word in _WORDS]))
+
+
+@pytest.mark.parametrize(
+    ("completion", "better", "worse"),
+    [
+        ([], ["size", "weight", "we"], ["unheard", "RED"]),
+        (["we"], ["ight"], ["unheard"]),
+        (["size", "(", "Color", "."], ["RED"], ["x", "unheard"]),
+        (["size", "(", "Point", "."], ["x"], ["RED"]),
+        (["size", "."], ["unheard", "x"], []),
+        (["size", ")", "\n", "self", "."], ["unheard"], []),
+    ],
+)
+def test_soft_preferences(
+    constraint: ScopeConstraint, completion: list[str], better: list[str], worse: list[str]
+) -> None:
+    state = constraint.open(_INDEX, _OFFSET, "soft")
+    for word in completion:
+        following = state.advance(_WORDS.index(word))
+        assert following is not None
+        state = following
+    penalty = state.penalty()
+    lowered = dict(zip(penalty[0].tolist(), penalty[1].tolist(), strict=True)) if penalty is not None else {}
+    assert [word for word in better if _WORDS.index(word) in lowered] == []
+    assert [word for word in worse if _WORDS.index(word) not in lowered] == []
+    for token in range(len(_WORDS)):
+        assert lowered.get(token, 0.0) == pytest.approx(state.penalty_of(token))
+
+
+def test_an_attribute_is_never_forbidden(constraint: ScopeConstraint) -> None:
+    assert constraint.open(_INDEX, _OFFSET, "hard").permits(_WORDS.index("unheard"))
