@@ -26,6 +26,7 @@ _COMMANDS = {
     "edit": "lsp_server.cli_commands:edit",
     "reason": "lsp_server.cli_commands:reason",
     "demo": "lsp_server.cli_demo:demo",
+    "bench": "lsp_server.cli_bench:bench",
     "serve": "lsp_server.cli_serve:serve",
     "models": "lsp_server.cli_models:models",
     "doctor": "lsp_server.cli_models:doctor",
@@ -78,7 +79,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except DraftwoodError as error:
         return _say(str(error), 1)
-    except Exception as error:  # noqa: BLE001 - the boundary of the process: one line for people
+    except Exception as error:
         logging.getLogger(__name__).info("internal error", exc_info=True)
         return _say(f"internal error: {type(error).__name__}: {error} (run with -v for the traceback)", 1)
     return result if isinstance(result, int) else 0
