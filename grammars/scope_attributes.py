@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import pairwise
 
 from tree_sitter import Node
@@ -27,32 +28,42 @@ _NAMED_TUPLE_ATTRIBUTES = frozenset({"_asdict", "_replace", "_fields", "_make", 
 _DYNAMIC = re.compile(rb"\b(?:__getattr__|__getattribute__|setattr|__dict__|vars)\b")
 
 
-def known_attributes(frames: tuple[Frame, ...], workspace: Mapping[str, ScopeIndex]) -> dict[str, frozenset[str]]:
-    """Object name -> its attributes, for the objects in `frames` whose attributes are completely known.
+class KnownAttributes:
+    """The attributes of the objects around a position, looked up when they are asked for.
 
     Args:
-        frames: the scopes around a position, innermost first (`ScopeView.frames`).
+        frames: the scopes around the position, innermost first (`ScopeView.frames`).
         workspace: other open files by the module name that imports use.
     """
-    index = frames[0].index
-    known: dict[str, frozenset[str]] = {}
-    for module, other in workspace.items():
-        known |= dict.fromkeys(_aliases(index, module), _module_attributes(other))
-    classes = _classes(index)
-    for name, header in classes.items():
-        attributes = _class_attributes(index, header, classes, set())
-        if attributes is not None:
-            known[name] = attributes
-    receiver, own = _receiver(index, frames)
-    if receiver and own is not None:
-        attributes = _class_attributes(index, own, classes, set())
-        known.pop(receiver, None)
-        if attributes is not None:
-            known[receiver] = attributes
-    for frame in frames[:-1]:  # a local name is not the module's class of that name
-        for name in frame.local_names - {receiver}:
-            known.pop(name, None)
-    return known
+
+    def __init__(self, frames: tuple[Frame, ...], workspace: Mapping[str, ScopeIndex]) -> None:
+        self._frames = frames
+        self._workspace = workspace
+        self._known: dict[str, frozenset[str] | None] = {}
+
+    def of(self, name: str) -> frozenset[str] | None:
+        """All attributes of the object that `name` stands for, None where they cannot be known."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: str) -> frozenset[str] | None:
+        index = self._frames[0].index
+        receiver, own = _receiver(index, self._frames)
+        if name == receiver:
+            return _class_attributes(index, own, self._classes, set()) if own is not None else None
+        if any(name in frame.local_names for frame in self._frames[:-1]):
+            return None  # a local name is not the module's class of that name
+        if name in self._classes:
+            return _class_attributes(index, self._classes[name], self._classes, set())
+        for module, other in self._workspace.items():
+            if name in _aliases(index, module):
+                return _module_attributes(other)
+        return None
+
+    @cached_property
+    def _classes(self) -> dict[str, int]:
+        return _classes(self._frames[0].index)
 
 
 def _aliases(index: ScopeIndex, module: str) -> list[str]:

@@ -12,7 +12,7 @@ Knows tokens, a scope view and the bytes of the statement before the cursor. Mus
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from grammars.builtin_names import BUILTIN_NAMES, MODULE_NAMES
 from grammars.constraint import Bitmask
-from grammars.scope_attributes import known_attributes
+from grammars.scope_attributes import KnownAttributes
 from grammars.scope_index import ScopeIndex
 from grammars.scope_lexer import (
     DEFERRING,
@@ -129,17 +129,16 @@ class ScopeConstraint:
         before = statement_before(index, offset if start is None else start)
         if seen.escape_hatch is not None or not seen.frames:
             return self.open_view(seen, before, mode)
-        return self.open_view(seen, before, mode, known_attributes(seen.frames, workspace))
+        return self.open_view(seen, before, mode, KnownAttributes(seen.frames, workspace))
 
     def open_view(
         self,
         seen: ScopeView,
         before: bytes,
         mode: ScopeMode,
-        attributes: Mapping[str, frozenset[str]] = MappingProxyType({}),
+        attributes: KnownAttributes | None = None,
     ) -> ScopeState:
-        """The state for a scope view; `before` is the text of the statement up to the first token, `attributes`
-        those of the objects all of whose attributes are known.
+        """The state for a scope view; `before` is the text of the statement up to the first token.
 
         Never raises: where the view has an escape hatch, the state allows everything and says why in `off_reason`.
         """
@@ -147,9 +146,8 @@ class ScopeConstraint:
         # What the statement has bound so far counts behind it: the parameters of a `def` whose body is to come.
         bound = {event.text for event in reading.events if isinstance(event, Word) and event.kind is WordKind.BINDING}
         names = Names(_encoded(seen.names) | bound, _ALWAYS)
-        of_objects = {name.encode("utf-8", "replace"): Names(_encoded(found)) for name, found in attributes.items()}
         later, enclosing = _encoded(seen.later), _encoded(seen.enclosing)
-        setting = _Setting(self, mode == "hard", later, enclosing, of_objects, seen.escape_hatch)
+        setting = _Setting(self, mode == "hard", later, enclosing, attributes, seen.escape_hatch)
         state = reading.state
         if state.word and not may_become_name(names, state.word):
             state = replace(state, kind=WordKind.FREE)  # the user types a name that is new: theirs to finish
@@ -174,8 +172,18 @@ class _Setting:
     hard: bool
     later: frozenset[bytes]
     enclosing: frozenset[bytes]
-    attributes: Mapping[bytes, Names]
+    attributes: KnownAttributes | None
     off_reason: str | None
+    objects: dict[bytes, Names | None] = field(default_factory=dict, compare=False)
+
+    def attributes_of(self, owner: bytes) -> Names | None:
+        """The attributes of an object that stands in source as `owner`, None where any may exist."""
+        if self.attributes is None:
+            return None
+        if owner not in self.objects:
+            found = self.attributes.of(owner.decode("utf-8", "replace"))
+            self.objects[owner] = Names(_encoded(found)) if found is not None else None
+        return self.objects[owner]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +250,9 @@ class ScopeState:
         if self._setting.off_reason is not None:
             return self
         effect = self.effect(token)
-        if effect is None or (effect.refused and self._setting.hard):
-            return None
-        return effect.state
+        if effect is None:  # a token without text
+            return None if self._setting.hard else self
+        return None if effect.refused and self._setting.hard else effect.state
 
     def permits(self, token: int) -> bool:
         """Whether `token` may come next; the end of text always may."""
@@ -316,7 +324,7 @@ class ScopeState:
     def names_for(self, kind: WordKind, owner: bytes, names: Names) -> Names | None:
         """The names that a word of a kind can be, None where it can be any; `owner`: the object of an attribute."""
         if kind is WordKind.ATTRIBUTE:
-            return self._setting.attributes.get(owner)
+            return self._setting.attributes_of(owner)
         return names if kind.legalised_by is not None else None
 
     def _with_word(self, names: Names, word: Word) -> Names:

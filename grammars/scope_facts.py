@@ -297,11 +297,15 @@ class _Collector:
             "capture": self._capture,
             "hatch.star_import": self._star_import,
             "hatch.call": self._call,
+            "hatch.export": self._export,
+            "hatch.module": self._module,
             "try": self._try,
             "attribute_target": self._attribute,
         }
         events: list[tuple[int, int, Callable[[Node], None], Node]] = []
         for kind, nodes in QueryCursor(load_query("scopes")).captures(self._root).items():
+            if kind.startswith("_"):  # only there for a predicate of the query
+                continue
             handler = handlers[kind]
             events.extend((node.start_byte, -node.end_byte, handler, node) for node in nodes)
         events.sort(key=lambda event: event[:2])
@@ -512,6 +516,12 @@ class _Collector:
 
     def _star_import(self, node: Node) -> None:
         self._hatches.append(Hatch("star import"))
+
+    def _export(self, node: Node) -> None:
+        self._hatches.append(Hatch(f"{self._text(node)}()"))
+
+    def _module(self, node: Node) -> None:
+        self._hatches.append(Hatch("sys.modules[__name__]"))
 
     def _call(self, node: Node) -> None:
         name = self._text(node)

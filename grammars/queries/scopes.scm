@@ -40,4 +40,12 @@
 (import_from_statement (wildcard_import)) @hatch.star_import
 ((call function: (identifier) @hatch.call)
   (#any-of? @hatch.call "exec" "globals" "vars" "locals"))
+; Members of an enum become names of the module.
+((attribute attribute: (identifier) @hatch.export)
+  (#any-of? @hatch.export "_convert_" "global_enum"))
+((decorator (identifier) @hatch.export)
+  (#any-of? @hatch.export "global_enum"))
+; sys.modules[__name__]
+((subscript value: (attribute attribute: (identifier) @_modules) subscript: (identifier) @hatch.module)
+  (#eq? @_modules "modules") (#eq? @hatch.module "__name__"))
 (try_statement) @try

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grammars.scope_attributes import known_attributes
+from grammars.scope_attributes import KnownAttributes
 from grammars.scope_constraint import ScopeConstraint
 from grammars.scope_index import ScopeIndex
 from grammars.scopes import view
@@ -43,26 +43,30 @@ _OFFSET = len(_TEXT[: _TEXT.index("⌖")].encode())
 _INDEX = ScopeIndex.of(_TEXT.replace("⌖", "").encode())
 
 
-def attributes(workspace: dict[str, ScopeIndex] | None = None) -> dict[str, frozenset[str]]:
-    return known_attributes(view(_INDEX, _OFFSET).frames, workspace or {})
+def known(workspace: dict[str, ScopeIndex] | None = None) -> KnownAttributes:
+    return KnownAttributes(view(_INDEX, _OFFSET).frames, workspace or {})
 
 
 def test_of_self_with_bases_and_of_classes() -> None:
-    known = attributes()
-    assert {"limit", "grow", "size", "depth", "shrink", "weight", "__class__"} <= known["self"]
-    assert "RED" not in known["self"]
-    assert {"RED", "name", "value", "__members__"} <= known["Color"]
-    assert {"x", "y"} <= known["Point"]
+    own = known().of("self")
+    assert own is not None
+    assert {"limit", "grow", "size", "depth", "shrink", "weight", "__class__"} <= own
+    assert "RED" not in own
+    assert {"RED", "name", "value", "__members__"} <= (known().of("Color") or set())
+    assert {"x", "y"} <= (known().of("Point") or set())
 
 
-def test_what_cannot_be_known_has_no_answer() -> None:
-    assert {"Open", "Dynamic", "other", "Unknown", "shapes"}.isdisjoint(attributes())
+@pytest.mark.parametrize("name", ["Open", "Dynamic", "other", "Unknown", "shapes", "nothing"])
+def test_what_cannot_be_known_has_no_answer(name: str) -> None:
+    assert known().of(name) is None
 
 
 def test_of_modules_of_the_workspace() -> None:
     other = ScopeIndex.of(b"AREA = 1\ndef grow():\n    global MADE\n    MADE = inner = 1\n")
-    assert {"AREA", "grow", "MADE"} <= attributes({"shapes": other})["shapes"]
-    assert "inner" not in attributes({"shapes": other})["shapes"]
+    found = known({"shapes": other}).of("shapes")
+    assert found is not None
+    assert {"AREA", "grow", "MADE"} <= found
+    assert "inner" not in found
 
 
 _WORDS = ["size", "weight", "RED", "x", "unheard", "self", "Color", "Point", ".", "(", ")", " = ", "we", "ight", "\n"]

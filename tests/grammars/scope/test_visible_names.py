@@ -87,6 +87,9 @@ def test_line_endings(newline: str) -> None:
         ("locals().update(a)\n⌖", "locals()"),
         ("try:\n    ⌖\nexcept NameError: pass", "except NameError"),
         ("try:\n    ⌖\nexcept: pass", "except NameError"),
+        ("E._convert_('A', __name__, f)\n⌖", "_convert_()"),
+        ("@enum.global_enum\nclass E: A = 1\n⌖", "global_enum()"),
+        ("setattr(sys.modules[__name__], 'x', 1)\n⌖", "sys.modules[__name__]"),
         ("x = (\n)) ⌖ ((", "syntax error"),
     ],
 )
