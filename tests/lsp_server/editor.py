@@ -55,6 +55,7 @@ class Editor:
         encoding: str = "utf-16",
         root: str | None = None,
         ready: bool = True,
+        ready_s: float = 60,
     ) -> Editor:
         program, *arguments = command or serving()
         await self.client.start_io(program, *arguments, cwd=ROOT)
@@ -66,12 +67,12 @@ class Editor:
             )
         )
         if ready:
-            await self.until(lambda status: status["state"] == "ready")
+            await self.until(lambda status: status["state"] == "ready", ready_s)
         return self
 
-    async def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async def until(self, holds: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
         """The first status, past or future, for which that holds."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(seconds):
             while not any(map(holds, self.statuses)):
                 await asyncio.sleep(0.005)
         return next(filter(holds, self.statuses))

@@ -36,8 +36,8 @@ LINE, COLUMN = 10, 11
 @pytest.fixture(params=["smollm2-135m", "qwen2.5-coder-0.5b"])
 async def editor(request: pytest.FixtureRequest) -> AsyncIterator[Editor]:
     running = Editor()
-    async with asyncio.timeout(500):
-        await running.start({"model": {"name": request.param}}, command=serving(ASSISTANT))
+    # The first run downloads the model and packs its weights.
+    await running.start({"model": {"name": request.param}}, command=serving(ASSISTANT), ready_s=500)
     yield running
     await running.stop()
 
