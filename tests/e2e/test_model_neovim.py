@@ -29,7 +29,7 @@ def test_a_suggestion_of_the_model_is_accepted(nvim, tmp_path):
 
     editor = Neovim(nvim, tmp_path, [*SERVER, "serve"])
     editor.open(tmp_path / "statistics.py", BEGUN, seconds=300)
-    editor.keys("Go    return ")
+    editor.keys("Goreturn ")  # indented by the editor
     until(lambda: editor.text().endswith("return "), "the typing to be done")
     until(editor.ghost_is_shown, "a suggestion", seconds=60)
     editor.keys("<Tab>")
