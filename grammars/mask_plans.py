@@ -29,7 +29,7 @@ from grammars.python_numbers import number_kind, number_step
 from grammars.python_states import python
 from grammars.python_strings import CharacterName, Conversion, Escape, HexDigits, Literal, Opening, String
 from grammars.python_terminals import AFTER_NUMBER, SOFT_KEYWORDS, Event, Line
-from grammars.token_sets import ALL_BYTES, IDENTIFIER, LETTERS, TokenSets
+from grammars.token_sets import ALL_BYTES, DIGITS, IDENTIFIER, LETTERS, TokenSets
 
 _NAME_CHARACTERS = re.compile(rb"[-A-Za-z0-9 ()]+\Z")
 
@@ -108,35 +108,52 @@ class Planner:
 
     @plan.register
     def _(self, mode: Word) -> Plan:
-        sets, terminals = self.sets, mode.lexer.terminals
-        read = set(sets.names[1])
-        words = AFTER_NUMBER if mode.after_number else {*terminals.keywords, *SOFT_KEYWORDS, *mode.lexer.prefixes}
-        for word in words:
-            if mode.text and word.startswith(mode.text):
-                rest = word[len(mode.text) :].encode()
-                for end in range(1, len(rest) + 1):
-                    read.update(sets.by_bytes.get(rest[:end], ()))
-        plan = Plan(read=(), pure_names=not mode.after_number)
+        sets, lexer = self.sets, mode.lexer
+        mixed = sets.names[1]
         others = ALL_BYTES - IDENTIFIER
-        if mode.text in mode.lexer.prefixes and not mode.after_number:
-            read.update(sets.beginning(b"'\""))
-            others -= frozenset(b"'\"")
-        plan.read = read
+        plan = Plan()
+        if mode.after_number:
+            plan.read = [*mixed, *self._keyword_ends(mode.text, AFTER_NUMBER)]
+        elif not mode.text:
+            plan.read, plan.pure_names = mixed, True
+        else:
+            read = self._keyword_ends(mode.text, self._words)
+            if mode.text in lexer.prefixes:
+                read += sets.beginning(b"'\"")
+                others -= frozenset(b"'\"")
+            names = sets.mask_beginning(IDENTIFIER) & ~sets.mask(read)
+            plan.read = read
+            plan.delegates.append(Delegate((), lexer.get(Word, mode.frames, ""), names))
         if not mode.after_number or mode.text in AFTER_NUMBER:
-            event = terminals.word_event(mode.text) if mode.text else terminals["NAME"]
-            code = mode.lexer.get(Space, mode.frames)
-            plan.delegates.append(Delegate((event,), code, sets.mask_beginning(others)))
+            event = lexer.terminals.word_event(mode.text) if mode.text else lexer.terminals["NAME"]
+            plan.delegates.append(Delegate((event,), lexer.get(Space, mode.frames), sets.mask_beginning(others)))
         return plan
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """The words that mean more than a name."""
+        terminals = python().terminals
+        return frozenset({*terminals.keywords, *SOFT_KEYWORDS, *terminals.prefixes})
+
+    def _keyword_ends(self, text: str, words: Iterable[str]) -> list[int]:
+        """The tokens that go on with one of `words` after `text`: with a part of its rest, or beyond it."""
+        found: set[int] = set()
+        for word in words:
+            rest = word[len(text) :].encode()
+            if text and word.startswith(text) and rest:
+                found.update(t for end in range(1, len(rest) + 1) for t in self.sets.by_bytes.get(rest[:end], ()))
+                found.update(self.sets.mixed_after.get(rest, ()))
+        return list(found)
 
     @plan.register
     def _(self, mode: Number) -> Plan:
-        goes_on = frozenset(b for b in range(128) if b in LETTERS or number_step(mode.state, chr(b)))
-        goes_on |= frozenset(b"0123456789")
-        plan = Plan(read=self.sets.beginning(goes_on))
+        ends = frozenset(b for b in range(128) if b not in LETTERS | DIGITS and not number_step(mode.state, chr(b)))
+        goes_on = ALL_BYTES - ends - frozenset(range(0x80, 0x100))
+        plan = Plan(read=self.sets.beginning(b for b in goes_on if mode.step(b) is not None))
         kind = number_kind(mode.state)
         if kind is not None:
-            others = self.sets.mask_beginning(ALL_BYTES - goes_on)
             code = mode.lexer.get(Space, mode.frames)
+            others = self.sets.mask_beginning(ALL_BYTES - goes_on)
             plan.delegates.append(Delegate((mode.lexer.terminals[kind],), code, others))
         return plan
 

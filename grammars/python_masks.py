@@ -10,6 +10,7 @@ accepts next depends on a few nodes on top of its stack, so that most masks were
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +18,8 @@ import numpy as np
 from grammars.constraint import Bitmask, empty_bitmask
 from grammars.event_trie import EventTrie, Filed
 from grammars.mask_plans import Delegate, Planner
-from grammars.python_lexer import Mode
-from grammars.python_states import Machine, State
+from grammars.python_lexer import LineStart, Mode, Space, Step
+from grammars.python_states import Machine, State, python
 from grammars.python_terminals import Line
 from grammars.token_sets import TokenSets
 from grammars.vocabulary import Vocabulary
@@ -52,6 +53,7 @@ class SyntaxMasks:
         self.vocabulary = vocabulary
         self.sets = TokenSets(vocabulary)
         self._planner = Planner(self.sets)
+        self._code = python().lexer.get(Space, ())
         self._width = (vocabulary.size + 31) // 32 * 32
         self._tables: dict[Mode, Table] = {}
         self._masks: OrderedDict[State, Bitmask] = OrderedDict()
@@ -69,6 +71,8 @@ class SyntaxMasks:
         return mask
 
     def _compute(self, state: State) -> Bitmask:
+        if isinstance(state.mode, LineStart) and state.machine.depth:
+            return self.mask(state.machine.state(self._code))  # columns count for nothing inside brackets
         table = self._table(state.mode)
         mask = empty_bitmask(self.vocabulary.size) if table.always is None else table.always.copy()
         if table.filed is not None:
@@ -120,16 +124,35 @@ class SyntaxMasks:
     def _build(self, mode: Mode) -> Table:
         plan = self._planner.plan(mode)
         trie, lines = EventTrie(), EventTrie()
-        tokens = self.vocabulary.tokens
-        for token in plan.read:
-            step = mode.try_read(tokens[token])
-            if step is not None:
-                begins = any(isinstance(event, Line) for event in step.events)
-                (lines if begins else trie).add(token, step.events, step.mode.future)
+        for token, step in self._read_all(mode, plan.read):
+            begins = any(isinstance(event, Line) for event in step.events)
+            (lines if begins else trie).add(token, step.events, step.mode.future)
         if plan.pure_names:
             name = mode.lexer.terminals["NAME"]
             trie.unfinished[name] = trie.unfinished.get(name, []) + self.sets.names[0]
         return Table(plan.always, self._filed(trie), self._filed(lines), plan.delegates)
+
+    def _read_all(self, mode: Mode, tokens: Iterable[int]) -> Iterator[tuple[int, Step]]:
+        """(token, what it does) for every one of `tokens` that can be read. In the order of their bytes, so that a
+        beginning that several share is read once."""
+        texts = self.vocabulary.tokens
+        path = [Step(mode)]  # after 0, 1, 2 … bytes of `previous`, as far as it can be read
+        previous = b""
+        for text, token in sorted((texts[token], token) for token in tokens):
+            shared, most = 0, min(len(previous), len(text), len(path))
+            while shared < most and previous[shared] == text[shared]:
+                shared += 1
+            if shared == len(path):  # begins like one that cannot be read
+                continue
+            previous = text
+            del path[shared + 1 :]
+            for byte in text[shared:]:
+                step = path[-1].mode.step(byte)
+                if step is None:
+                    break
+                path.append(Step(step.mode, path[-1].events + step.events))
+            if len(path) == len(text) + 1:
+                yield token, path[-1]
 
     def _filed(self, trie: EventTrie) -> Filed | None:
         return Filed(trie, self._width) if trie.children or trie.free or trie.unfinished else None

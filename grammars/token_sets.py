@@ -19,6 +19,7 @@ from grammars.vocabulary import Vocabulary
 _WIDEST_LEAD = 40
 _PLAIN = re.compile(rb"[^'\"\\{}\n\r\0]+\Z")
 _CODE_LEAD = re.compile(rb"( *)[^ \t\f\n\r\\#]")
+_NAME_RUN = re.compile(rb"[A-Za-z_0-9]+")
 _FIELD_BYTES = re.compile(rb"[{}()\[\]:!'\"\n\r]")
 DIGITS = frozenset(b"0123456789")
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
@@ -79,6 +80,16 @@ class TokenSets:
         found: dict[bytes, list[int]] = {}
         for token in self.ordinary:
             found.setdefault(self.vocabulary.tokens[token], []).append(token)
+        return found
+
+    @cached_property
+    def mixed_after(self) -> dict[bytes, list[int]]:
+        """The letters and digits that a token begins with -> those tokens where something else follows them."""
+        found: dict[bytes, list[int]] = {}
+        for token in self.names[1]:
+            run = _NAME_RUN.match(self.vocabulary.tokens[token])
+            if run:
+                found.setdefault(run[0], []).append(token)
         return found
 
     @cached_property
