@@ -36,11 +36,13 @@ from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
 from decoding.trimming import trim
-from grammars.constraint import Constraint, FirstToken, Unconstrained
+from grammars.constraint import Both, Constraint, FirstToken, Unconstrained
 from grammars.fences import FenceGrammar
 from grammars.healing import HealingConstraint
 from grammars.python_constraint import PythonConstraint
 from grammars.reasoning import ThoughtGrammar
+from grammars.scope_constraint import ScopeConstraint
+from grammars.scope_documents import ScopeDocuments
 
 CancelCheck = Callable[[], bool]
 Emit = Callable[[Chunk], None]
@@ -94,12 +96,13 @@ class Assistant:
         self.drafting = Drafting(self.model, options, capacity, progress)
         self.chat = ChatTemplate(self.model.folder)
         self.python = PythonConstraint(vocabulary)
+        self.names = ScopeConstraint(vocabulary)
+        self.scopes = ScopeDocuments()
 
     def complete(
         self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck, emit: Emit, watch: Watch | None = None
     ) -> list[Completion]:
-        """Suggestions for the cursor of `snapshot`, best first; the text of the first is empty where there is nothing to
-        say.
+        """Suggestions for the cursor of `snapshot`, best first. The first has no text where there is nothing to say.
 
         `emit` gets the text of every round as it comes, before trimming. Raises BadPosition, Cancelled.
         """
@@ -118,7 +121,7 @@ class Assistant:
             sampling = sampling_of(options, index)
             request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed, Tally(prune_ms=open_ms))
             completion = self._one(request, first, sampling, options, rule, snapshot, cancelled, emit, watch)
-            if not found or completion.text and completion.text not in [other.text for other in found]:
+            if not found or (completion.text and completion.text not in [other.text for other in found]):
                 found.append(completion)
         return found
 
@@ -135,6 +138,7 @@ class Assistant:
     def forget(self, uri: str) -> None:
         """Drop what was remembered of a document."""
         self.drafting.forget(uri)
+        self.scopes.forget(uri)
 
     def answer(
         self,
@@ -363,8 +367,20 @@ class Assistant:
         syntax = self.python.open(data[:start] + data[snapshot.offset :], start)
         if syntax.off_reason is not None:
             return Guide(free, free, off_reason=syntax.off_reason)
-        state = self._healed(prompt, syntax)
-        return Guide.enforcing(state) if options.constraint == "enforce" else Guide(free, state)
+        state = self._healed(prompt, self._scoped(syntax, data, start, snapshot, options))
+        return Guide.enforcing(state, free) if options.constraint == "enforce" else Guide(free, state)
+
+    def _scoped(
+        self, syntax: Constraint, data: bytes, start: int, snapshot: Snapshot, options: EngineOptions
+    ) -> Constraint:
+        """`syntax` together with the names in scope at the cursor."""
+        if options.scope == "off":
+            return syntax
+        index = self.scopes.index(snapshot.uri, data)
+        if index is None:
+            return syntax
+        names = self.names.open(index, snapshot.offset, options.scope, start)
+        return Both(syntax, names) if names.off_reason is None else syntax
 
     def _healed(self, prompt: Prompt, then: Constraint) -> Constraint:
         return HealingConstraint(self.model.vocabulary, prompt.healed, then) if prompt.healed else then
@@ -373,18 +389,20 @@ class Assistant:
         self, prompt: Prompt, snapshot: Snapshot, guide: Guide, options: EngineOptions, cancelled: CancelCheck
     ) -> Iterator[Guide]:
         """One guide an alternative: a greedy alternative k > 0 is forced to begin with the k-th best first token."""
+        start = guide.masks  # a guide moves on with the text that it guides
         yield guide
         if options.alternatives == 1:
             return
         firsts: list[int] = []
-        if options.temperature == 0.0 and guide.masks is not None:
-            firsts = self._ranked_first_tokens(prompt, guide.masks, options.alternatives, cancelled)
+        if options.temperature == 0.0 and start is not None:
+            firsts = self._ranked_first_tokens(prompt, start, options.alternatives, cancelled)
         for index in range(1, options.alternatives):
             again = self._guide(prompt, snapshot, options)
             if options.temperature > 0.0:
                 yield again
             elif index < len(firsts) and again.masks is not None:
-                yield Guide.enforcing(FirstToken(firsts[index], again.masks, self.model.vocabulary.size))
+                first = FirstToken(firsts[index], again.masks, self.model.vocabulary.size)
+                yield Guide.enforcing(first, again.otherwise)
 
     def _ranked_first_tokens(self, prompt: Prompt, state: Constraint, count: int, cancelled: CancelCheck) -> list[int]:
         request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed)

@@ -78,23 +78,27 @@ class Guide:
         masks: renormalises the target at every node and at the bonus; None allows everything.
         prunes: cuts drafts before the target sees them. The same state as `masks` where the constraint is enforced;
             in the mode `draft` it knows more than `masks`, which then holds token healing only.
-        off_reason: why `prunes` was dropped on the way, None while it holds.
+        otherwise: what masks once `masks` allows nothing at all; None stops the text there.
+        off_reason: why a constraint was dropped on the way, None while it holds.
     """
 
     masks: Constraint | None = None
     prunes: Constraint | None = None
+    otherwise: Constraint | None = None
     off_reason: str | None = None
 
     @classmethod
-    def enforcing(cls, state: Constraint | None) -> Guide:
+    def enforcing(cls, state: Constraint | None, otherwise: Constraint | None = None) -> Guide:
         """One constraint for both."""
-        return cls(state, state)
+        return cls(state, state, otherwise)
 
     def follow(self, verdict: Verdict) -> None:
         """Move on over the tokens of a verdict."""
         together = self.prunes is self.masks
-        self.masks = verdict.state
-        if together:
+        self.masks, self.otherwise = verdict.state, verdict.otherwise
+        if verdict.dropped:
+            self.off_reason = "nothing was allowed at some point of the text"
+        if together or verdict.dropped:
             self.prunes = self.masks
             return
         for token in verdict.token_ids[: -1 if verdict.ended else None]:
@@ -133,7 +137,7 @@ def generate(
         prune_ms = clock.lap_ms()
         scored = target.forward_tree(tokens[-1], tree, cache)
         forward_ms = clock.lap_ms()
-        verdict = verify(tree, scored, guide.masks, sampling, tokens, end_token_ids)
+        verdict = verify(tree, scored, guide.masks, sampling, tokens, end_token_ids, guide.otherwise)
         cache.keep(verdict.path[: len(verdict.token_ids)])
         guide.follow(verdict)
         verify_ms = clock.lap_ms()

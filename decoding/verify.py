@@ -26,12 +26,17 @@ class Verdict:
             end-of-text token, which has no row. Empty only where the constraint allowed nothing at the root.
         state: the constraint's state after `token_ids` (before an end token), or None without a constraint.
         ended: whether the last token is an end-of-text token.
-        exhausted: the constraint allowed nothing at some node, so that the text had to stop there.
+        otherwise: the state after `token_ids` of what counts once the constraint allows nothing; None where nothing
+            else does.
+        dropped: the constraint allowed nothing at some node, and `state` is that of `otherwise` since.
+        exhausted: nothing at all was allowed at some node, so that the text had to stop there.
     """
 
     path: tuple[int, ...]
     token_ids: tuple[int, ...]
     state: Constraint | None
+    otherwise: Constraint | None = None
+    dropped: bool = False
     ended: bool = False
     exhausted: bool = False
 
@@ -43,6 +48,7 @@ def verify(
     sampling: Sampling,
     context: Sequence[int],
     end_token_ids: frozenset[int],
+    otherwise: Constraint | None = None,
 ) -> Verdict:
     """Walk the tree with the target's own choices.
 
@@ -54,23 +60,30 @@ def verify(
         sampling: how the target chooses.
         context: all tokens before the pass, the root last.
         end_token_ids: tokens that end the text.
+        otherwise: takes the place of `state` from the first node on at which that allows nothing (an empty mask opens
+            the constraint); None: the text stops there.
     """
     children = tree.children()
     best_ids, best_logits = scored.top_ids.tolist(), scored.top_logits.tolist()
     tokens = list(context)
     path = [0]
     emitted: list[int] = []
+    dropped = False
     while True:
         row = path[-1]
         token = choose(scored.logits[row], best_ids[row], best_logits[row], state, sampling, tokens)
+        if token is None and otherwise is not None:
+            state, otherwise, dropped = otherwise, None, True
+            token = choose(scored.logits[row], best_ids[row], best_logits[row], state, sampling, tokens)
         if token is None:
-            return Verdict(tuple(path), tuple(emitted), state, exhausted=True)
+            return Verdict(tuple(path), tuple(emitted), state, otherwise, dropped, exhausted=True)
         emitted.append(token)
         if token in end_token_ids:
-            return Verdict(tuple(path), tuple(emitted), state, ended=True)
+            return Verdict(tuple(path), tuple(emitted), state, otherwise, dropped, ended=True)
         state = state.advance(token) if state is not None else None
+        otherwise = otherwise.advance(token) if otherwise is not None else None
         child = children[row].get(token)
         if child is None:
-            return Verdict(tuple(path), tuple(emitted), state)
+            return Verdict(tuple(path), tuple(emitted), state, otherwise, dropped)
         tokens.append(token)
         path.append(child)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from grammars.python_lines import LogicalLine, logical_lines
 from grammars.python_parser import ANYWHERE
 from grammars.python_states import State, describe_refusal, first_hopeless_byte, python
+from grammars.text_diff import common_prefix
 
 _CONTINUES = re.compile(rb"(?:elif|else|except|finally)(?![A-Za-z0-9_\x80-\xff])")
 
@@ -44,24 +45,13 @@ class LineCache:
 
     def before(self, data: bytes) -> list[LogicalLine]:
         """The logical lines of `data`."""
-        same = _common_prefix(self.data, data)
+        same = common_prefix(self.data, data)
         kept = self.lines
         while kept and (kept[-1].end >= same or not kept[-1].complete):
             kept.pop()
         kept.extend(logical_lines(data, kept[-1].end if kept else 0))
         self.data = data
         return kept
-
-
-def _common_prefix(one: bytes, other: bytes) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def open_at_cursor(data: bytes, cache: LineCache | None = None) -> Opened:

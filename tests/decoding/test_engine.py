@@ -17,7 +17,7 @@ from decoding.drafters.lookup import LookupSource
 from decoding.drafters.recycle import RecycleSource
 from decoding.engine import Guide, Round, generate
 from decoding.sampling import Sampling
-from grammars.constraint import Constraint
+from grammars.constraint import Constraint, Unconstrained
 from tests.decoding.fakes import (
     END,
     VOCAB,
@@ -174,6 +174,36 @@ def test_a_constraint_that_allows_nothing_stops_the_text() -> None:
     text, rounds = run([3, 1], [], state=Nothing(1))
     assert text == []
     assert rounds[-1].verdict.exhausted
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1.0, seed=4)])
+def test_an_empty_mask_opens_the_constraint_and_says_so(sampling: Sampling) -> None:
+    class Dies(ParityConstraint):
+        """Allows nothing once the last token was below `limit`."""
+
+        def permits(self, token: int) -> bool:
+            return self.last >= 20 and super().permits(token)
+
+        def advance(self, token: int):
+            return Dies(token) if self.permits(token) and token != END else None
+
+    prompt = [3, 1, 4, 22]
+    texts = []
+    for drafters in (
+        [],
+        [ScriptedDrafter([DraftTree.from_lists([7, 9, 23], [-1, 0, -1], [-0.1, -0.2, -0.3])]), lookup()],
+    ):
+        model = tiny_model()
+        cache = model.new_cache(256)
+        model.prefill(prompt[:-1], cache, lambda: False)
+        tokens, guide = list(prompt), Guide.enforcing(Dies(22), Unconstrained())
+        for _ in generate(model, cache, tokens, drafters, guide, sampling, FixedBudget(8), ENDS):
+            assert cache.token_ids == tokens[:-1]
+            if len(tokens) > 40:
+                break
+        assert guide.off_reason
+        texts.append(tokens[:40])
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(
