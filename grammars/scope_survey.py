@@ -25,10 +25,10 @@ _VERIFIED_SIGNS = frozenset(b"'\"\\")  # whose meaning the bytes behind them dec
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The ids that names refuse, and by kind of word those with which a word becomes unknown."""
+    """Per token of the vocabulary: bool[V], whether names refuse it; float32[V], what `soft` adds to its logit."""
 
-    refused: NDArray[np.int32]
-    unknown: dict[WordKind, NDArray[np.int32]]
+    refused: NDArray[np.bool_]
+    penalties: NDArray[np.float32]
 
 
 def survey(state: ScopeState) -> Survey:
@@ -42,8 +42,8 @@ class _Surveyor:
     def __init__(self, state: ScopeState) -> None:
         self._state = state
         self._table = state.constraint.table
-        self._refused = np.zeros(self._table.size, dtype=np.uint8)
-        self._unknown: dict[WordKind, NDArray[np.uint8]] = {}
+        self._refused = np.zeros(self._table.size, dtype=np.bool_)
+        self._penalties = np.zeros(self._table.size, dtype=np.float32)
 
     def run(self) -> Survey:
         state, table = self._state, self._table
@@ -58,30 +58,24 @@ class _Surveyor:
         for group in table.groups.values():
             self._group(group)
         self._one_by_one(table.irregular)
-        unknown = {kind: np.flatnonzero(flags).astype(np.int32) for kind, flags in self._unknown.items()}
-        return Survey(np.flatnonzero(self._refused).astype(np.int32), unknown)
-
-    def _flags(self, kind: WordKind) -> NDArray[np.uint8]:
-        if kind not in self._unknown:
-            self._unknown[kind] = np.zeros(self._table.size, dtype=np.uint8)
-        return self._unknown[kind]
+        return Survey(self._refused, self._penalties)
 
     def _note(self, ids: NDArray[np.int32] | list[int], text: bytes) -> None:
         """All of `ids` do what `text` does."""
         effect = self._state.read(text)
         if effect.refused:
-            self._refused[ids] = 1
-        if effect.unknown is not None:
-            self._flags(effect.unknown)[ids] = 1
+            self._refused[ids] = True
+        self._lower(ids, effect.penalty)
+
+    def _lower(self, ids: NDArray[np.int32] | NDArray[np.int64] | list[int], penalty: float) -> None:
+        if penalty:
+            self._penalties[ids] = np.minimum(self._penalties[ids], np.float32(penalty))
 
     def _one_by_one(self, ids: Iterable[int] | NDArray[np.int32]) -> None:
         for token in ids.tolist() if isinstance(ids, np.ndarray) else ids:
             effect = self._state.effect(token)
-            self._refused[token] = effect is not None and effect.refused
-            for flags in self._unknown.values():
-                flags[token] = 0
-            if effect is not None and effect.unknown is not None:
-                self._flags(effect.unknown)[token] = 1
+            if effect is not None:
+                self._refused[token], self._penalties[token] = effect.refused, effect.penalty
 
     def _group(self, group: WordTokens) -> None:
         """Tokens that share what stands before their word: that is read once, with a word that stands for all."""
@@ -95,38 +89,41 @@ class _Surveyor:
         if any(sign in _VERIFIED_SIGNS for sign in group.prefix) or self._state.lexical.partial:
             self._one_by_one(group.ids)
             return
-        if before.refused or (before.state.pending is not None and not before.state.lexical.word):
-            self._refused[group.ids] = 1  # a word cannot bind the unknown one before it
-        if before.unknown is not None:
-            self._flags(before.unknown)[group.ids] = 1
+        pending = before.state.pending if not before.state.lexical.word else None
+        if before.refused or pending is not None:
+            self._refused[group.ids] = True  # a word cannot bind the unknown one before it
+        if pending is not None and pending[1] is not WordKind.LOAD:
+            self._lower(group.ids, self._state.constraint.penalties.unbound)
+        self._lower(group.ids, before.penalty)
         written, kind = lexical.word[:-1], lexical.kind
-        becomes_unknown = before.unknown is None and not before.state.writes_unknown
-        wrong = self._unknown_words(group, written, names, becomes_unknown, kind)
+        wrong = self._unknown_words(group, written, names)
+        if not before.state.writes_unknown:
+            self._lower_unknown(group, wrong, written, kind)
         if kind is WordKind.LOAD:
-            self._refused[wrong] = 1
-        else:
-            for token in _closing_among(group, wrong):  # the sign behind the word decides
-                effect = self._state.effect(token)
-                self._refused[token] |= effect is not None and effect.refused
+            self._refused[wrong] = True
+        elif kind.legalised_by is not None:
+            self._one_by_one(_closing_among(group, wrong))  # the sign behind the word decides
 
-    def _unknown_words(
-        self, group: WordTokens, written: bytes, names: Names, becomes_unknown: bool, kind: WordKind
-    ) -> NDArray[np.int64]:
-        """The tokens of a group whose word, behind what is `written` of it, is no name; flagged as unknown where
-        that is news."""
+    def _lower_unknown(self, group: WordTokens, wrong: NDArray[np.int64], written: bytes, kind: WordKind) -> None:
+        """Penalties for words that become unknown; a capital letter may count."""
+        penalties = self._state.constraint.penalties
+        self._lower(wrong, penalties.of(kind, written or b"a"))
+        capital = penalties.of(kind, b"A")
+        if not written and capital:
+            self._lower(wrong[np.isin(wrong, np.asarray(group.capital, dtype=np.int64))], capital)
+
+    def _unknown_words(self, group: WordTokens, written: bytes, names: Names) -> NDArray[np.int64]:
+        """The tokens of a group whose word, behind what is `written` of it, is no name."""
         if not written.isascii():
             return np.empty(0, dtype=np.int64)
-        wrong = np.zeros(self._table.size, dtype=np.uint8)
-        wrong[group.ids] = 1
-        wrong[group.free_inside if written else group.free_first] = 0
+        wrong = np.zeros(self._table.size, dtype=np.bool_)
+        wrong[group.ids] = True
+        wrong[group.free_inside if written else group.free_first] = False
         known = names.memo.get((group.prefix, written))
         if known is None:
             known = names.memo[group.prefix, written] = np.asarray(_known_words(group, written, names), dtype=np.int64)
-        wrong[known] = 0
-        ids = np.flatnonzero(wrong)
-        if becomes_unknown:
-            self._flags(kind)[ids] = 1
-        return ids
+        wrong[known] = False
+        return np.flatnonzero(wrong)
 
 
 def _known_words(group: WordTokens, written: bytes, names: Names) -> list[int]:

@@ -29,6 +29,7 @@ class WordTokens:
         free_first: those whose word begins with a digit, or is not ASCII (names are compared in form NFKC, which
             bytes cannot follow): never a name that is unknown.
         free_inside: those whose word is not ASCII.
+        capital: those whose word begins with a capital letter.
     """
 
     prefix: bytes
@@ -37,6 +38,7 @@ class WordTokens:
     ids: list[int] = field(default_factory=list)
     free_first: list[int] = field(default_factory=list)
     free_inside: list[int] = field(default_factory=list)
+    capital: list[int] = field(default_factory=list)
 
 
 class TokenTable:
@@ -80,3 +82,5 @@ class TokenTable:
             group.free_first.append(token)
         elif word[:1].isdigit():
             group.free_first.append(token)
+        elif word[:1].isupper():
+            group.capital.append(token)

@@ -10,11 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grammars.constraint import bit_is_set, empty_bitmask
-from grammars.scope_constraint import ScopeConstraint, ScopeMode, ScopeState
+from grammars.scope_constraint import Penalties, ScopeConstraint, ScopeMode, ScopeState
 from grammars.scope_index import ScopeIndex
 from grammars.vocabulary import Vocabulary
 
-_WORDS = ["alpha", "alphabet", "beta", "print", "self", "value", "x", "y", "zeta", "gamma", "f", "rb", "None", "in"]
+_PENALTIES = Penalties()
+_WORDS = [
+    "alpha",
+    "alphabet",
+    "beta",
+    "print",
+    "self",
+    "value",
+    "x",
+    "y",
+    "zeta",
+    "gamma",
+    "f",
+    "rb",
+    "None",
+    "in",
+    "Zeta",
+    "Ze",
+    "ZETA",
+]
 _SIGNS = [
     ".",
     "(",
@@ -186,11 +205,38 @@ def test_soft_forbids_nothing_and_makes_unknown_names_less_probable(constraint: 
     penalty = state.penalty()
     assert penalty is not None
     lowered = dict(zip(penalty[0].tolist(), penalty[1].tolist(), strict=True))
-    assert lowered[_TEXTS.index("zeta")] == constraint.penalties.load
+    assert lowered[_TEXTS.index("zeta")] == _PENALTIES.load
     assert _TEXTS.index("alpha") not in lowered
     after = state.advance(_TEXTS.index("zeta"))
     assert after is not None
     assert after.penalty() is None  # an unknown word is paid for once
+
+
+@pytest.mark.parametrize(
+    ("code", "completion", "token", "penalty"),
+    [
+        ("beta(x, |", "", "zeta", 0.0),  # perhaps a keyword argument
+        ("beta(x, |", "", "Zeta", _PENALTIES.capital),
+        ("beta(|", "", "ZETA", _PENALTIES.capital),
+        ("beta(x, |", "zeta", "=", 0.0),
+        ("beta(x, |", "zeta", ")", _PENALTIES.unbound),
+        ("beta(x, |", "zeta", ".", _PENALTIES.unbound),
+        ("|", "zeta", "(", _PENALTIES.unbound),
+        ("|", "zeta", " = ", 0.0),
+        ("|", "print", "(", 0.0),
+        ("x = |", "", "zeta", _PENALTIES.chain),
+        ("if |", "", "zeta", _PENALTIES.condition),
+    ],
+)
+def test_soft_knows_where_a_new_name_is_likely(
+    constraint: ScopeConstraint, code: str, completion: str, token: str, penalty: float
+) -> None:
+    state = opened(constraint, code, "soft")
+    for spelt in tokens_of(completion):
+        following = state.advance(spelt)
+        assert following is not None
+        state = following
+    assert state.penalty_of(_TEXTS.index(token)) == penalty
 
 
 def test_healed_tokens_are_read_again(constraint: ScopeConstraint) -> None:
