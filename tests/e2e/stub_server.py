@@ -103,7 +103,14 @@ server = StubServer(Behaviour.from_command_line())
 def initialize(params: lsp.InitializeParams) -> None:
     server.settings = dict(params.initialization_options or {})
     info = params.client_info
-    server.note("initialize", client=info.name if info else None, settings=server.settings, pid=os.getpid())
+    text_document = params.capabilities.text_document
+    server.note(
+        "initialize",
+        client=info.name if info else None,
+        settings=server.settings,
+        pid=os.getpid(),
+        ghost_text=bool(text_document and text_document.inline_completion),
+    )
     if server.behaviour.start == "die":
         os._exit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 
 import pytest
 from events import until
@@ -23,13 +24,21 @@ def variance(values: list[float]) -> float:
 '''
 
 
-def test_a_suggestion_of_the_model_is_accepted(code_server, browser_context, tmp_path):
+@pytest.fixture(scope="module")
+def window(code_server, browser_context, tmp_path_factory) -> Iterator[object]:
+    """A window whose server has its model; a first run downloads it."""
     from workbench import Workbench
 
     code_server.write_settings({"draftwood.command": SERVER})
-    window = Workbench(code_server, browser_context, tmp_path)
-    path = window.open("statistics.py", BEGUN)
-    window.wait_status("ready", seconds=300)
+    window = Workbench(code_server, browser_context, tmp_path_factory.mktemp("statistics", numbered=False))
+    window.open("warm_up.py", "import os\n")
+    window.wait_status("ready", seconds=400)
+    yield window
+    window.close()
+
+
+def test_a_suggestion_of_the_model_is_accepted(window):
+    path = window.open("spread.py", BEGUN)
     window.type("    return ")
     until(window.ghost, "a suggestion", seconds=60)
     window.picture("model-ghost-text")
@@ -39,4 +48,18 @@ def test_a_suggestion_of_the_model_is_accepted(code_server, browser_context, tmp
     until(lambda: path.read_text() != BEGUN, "the file to be saved")
     [_, variance] = ast.parse(path.read_text()).body
     assert isinstance(variance.body[-1], ast.Return)
-    window.close()
+
+
+def test_the_model_explains_in_the_view(window):
+    window.open(
+        "explained.py", BEGUN + "    return sum((value - mean(values)) ** 2 for value in values) / len(values)\n"
+    )
+    window.press("Control+a")
+    window.palette("Draftwood: Explain")
+    answer = window.answer()
+    answer.locator("button", has_text="Stop").wait_for(timeout=60_000)
+    answer.locator("#answer section").first.wait_for(timeout=120_000)
+    answer.locator("button", has_text="Ask again").wait_for(timeout=240_000)
+    assert (answer.locator("#state").text_content() or "") == ""
+    assert len(answer.locator("#answer").inner_text()) > 40
+    window.picture("model-explain")

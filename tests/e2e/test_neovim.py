@@ -266,6 +266,14 @@ def test_edit_asks_for_the_instruction(editor, tmp_path, log):
     editor.wait_screen("+    if not values:")
 
 
+@pytest.mark.parametrize("ghost_text", ["auto", False])
+def test_the_server_is_told_whether_ghost_text_is_shown(start, tmp_path, log, ghost_text):
+    editor = start(ghost_text=ghost_text)
+    editor.open(tmp_path / "main.py", "import os\n")
+    [asked] = events(log, "initialize")
+    assert asked["ghost_text"] is (ghost_text == "auto")
+
+
 def test_a_killed_server_is_started_again(editor, log):
     before = len(events(log, "initialize"))
     for pid in editor.server_pids():

@@ -6,7 +6,12 @@ return {
   root_markers = { 'pyproject.toml', 'setup.py', 'setup.cfg', '.git' },
   -- The server takes these at the start, and again whenever they change; |draftwood-settings|.
   settings = { draftwood = {} },
+  -- Neovim 0.11 announces none, but the plugin shows it: without this the server offers completion items instead.
+  capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
   before_init = function(params, config)
+    if not require('draftwood').ghost() then
+      params.capabilities.textDocument.inlineCompletion = nil
+    end
     params.initializationOptions = vim.tbl_get(config, 'settings', 'draftwood') or vim.empty_dict()
   end,
   handlers = {
