@@ -110,6 +110,7 @@ class NativeModel:
         """
         self._library = library or binding.load_library()
         self.architecture, self._packed = arch, packed
+        self.tokens = min(tokens, arch.vocab_size)
         weights, self._borrowed = _describe(arch, packed, tokens)
         self.threads = min(threads or physical_cores(), physical_cores())
         name = isa.encode() if isa else None

@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -129,6 +130,7 @@ def pack(weights: Weights, arch: Architecture, header: dict[str, Any], target: P
                 done += spec.padded * spec.inputs
                 progress(done / total)
             file.truncate(base + tensors["end"]["offset"])
+        os.chmod(temporary, 0o644)  # mkstemp's 0600 would keep other users of a shared folder out
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
@@ -275,7 +277,7 @@ class PackedFile:
         return view.reshape(shape)
 
 
-def _read_into_huge_pages(file: BinaryIO, size: int) -> NDArray[np.uint8]:
+def _read_into_huge_pages(file: BufferedReader, size: int) -> NDArray[np.uint8]:
     """uint8[size]: the beginning of a file in memory of huge pages; empty where the system has none."""
     setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not hasattr(mmap, "MADV_HUGEPAGE") or not setting.is_file() or "[never]" in setting.read_text():
