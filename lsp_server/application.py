@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import psutil
@@ -21,6 +22,7 @@ from lsp_server.counts import Counts
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.items import Asked
 from lsp_server.lines import Encoding
+from lsp_server.notebooks import Notebooks
 from lsp_server.protocol import Server, arrived
 from lsp_server.session import NOTHING, Session, Suggestions
 from lsp_server.settings import Settings
@@ -47,6 +49,7 @@ class Application:
         self._source = SettingsSource(server)
         self._tasks: set[asyncio.Task[None]] = set()
         self.documents = DocumentStore()
+        self.notebooks = Notebooks(self.documents)
         self.counts = Counts()
         self.session: Session | None = None
         self._begun = asyncio.Event()
@@ -85,22 +88,41 @@ class Application:
         document = self.documents.get(uri)
         if document is None or document.revision > arrived.get():
             return None
-        return Asked.at(document, position, self.documents.encoding, selected)
+        context = self.notebooks.context(document.uri)
+        return Asked.at(document, position, self.documents.encoding, selected, context)
 
     def opened(self, document: Document) -> None:
         """A document was opened, perhaps again."""
-        if self.session is not None:
-            self.session.changed(document.uri, document.data, document.revision)
+        self.changed(document)
 
     def changed(self, document: Document | None) -> None:
         """A document was edited; None: one that is not open."""
         if document is not None and self.session is not None:
-            self.session.changed(document.uri, document.data, document.revision)
+            data = self.notebooks.context(document.uri) + document.data
+            self.session.changed(document.uri, data, document.revision)
 
     def closed(self, document: Document | None) -> None:
         """A document was closed."""
         if document is not None and self.session is not None:
             self.session.closed(document.uri)
+
+    def notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        """A notebook was opened, and its cells with it."""
+        for document in self.notebooks.open(params):
+            self.opened(document)
+
+    def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Cells were edited, added, removed or moved."""
+        edited, closed = self.notebooks.change(params)
+        for document in edited:
+            self.changed(document)
+        for document in closed:
+            self.closed(document)
+
+    def notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """A notebook was closed, and its cells with it."""
+        for document in self.notebooks.close(params):
+            self.closed(document)
 
     async def suggest(self, asked: Asked | None, *, explicit: bool) -> Suggestions:
         """Suggestions for a request, best first."""
@@ -124,10 +146,11 @@ class Application:
         )
         return await commands.answer(params, self._worker, settings.engine_options(), settings.answer)
 
-    async def stats(self) -> dict[str, Any]:
-        """Counts, and what the assistant says of itself, now if it is not busy."""
+    async def stats(self, argument: Any = None) -> dict[str, Any]:
+        """Counts, and what the assistant says of itself: now if it is not busy, and not at all if `brief` is asked."""
         facts = self._status.facts if self._status is not None else {}
-        if self._worker is not None and not self._worker.busy:
+        brief = isinstance(argument, Mapping) and bool(argument.get("brief"))
+        if self._worker is not None and not self._worker.busy and not brief:
             try:
                 facts = await asyncio.wait_for(self._worker.describe(), _STATS_SECONDS)
             except (TimeoutError, DraftwoodError):

@@ -76,13 +76,24 @@ class View:
     document_data: bytes
     """The document itself at `revision`: `data` is that after `patches`."""
     patches: tuple[Patch, ...] = ()
+    hypothetical: bool = False
+    """Whether the user has yet to do something for `data` to be there."""
+
+    def behind(self, context: bytes) -> View:
+        """The view with text before its document, as earlier cells are to a notebook's cell."""
+        if not context:
+            return self
+        patch = Patch(start=0, old_end=0, text=decode(context))
+        return replace(
+            self, data=context + self.data, offset=len(context) + self.offset, patches=(patch, *self.patches)
+        )
 
     def what_if(self, start: int, end: int, text: str) -> View:
         """The view after `text` took the place of [start, end), with its cursor behind it."""
         inserted = encode(text)
         data = b"".join((self.data[:start], inserted, self.data[end:]))
         patch = Patch(start=start, old_end=end, text=decode(inserted))
-        return replace(self, data=data, offset=start + len(inserted), patches=(*self.patches, patch))
+        return replace(self, data=data, offset=start + len(inserted), patches=(*self.patches, patch), hypothetical=True)
 
     def window(self, before: int, after: int) -> tuple[str, int]:
         """The text from up to `before` bytes before the cursor to `after` bytes after it, and the cursor in it.

@@ -38,15 +38,17 @@ class Asked:
         position: types.Position,
         encoding: Encoding,
         selected: types.SelectedCompletionInfo | None = None,
+        context: bytes = b"",
     ) -> Asked:
-        """What a request at `position` asks for."""
+        """What a request at `position` asks for; `context` is text that the document continues."""
         offset = document.offset_at(position, encoding)
-        view = document.view(offset)
+        view = document.view(offset).behind(context)
         if selected is None:
             return cls(document, view, encoding, offset, offset)
         start = document.offset_at(selected.range.start, encoding)
         end = document.offset_at(selected.range.end, encoding)
-        return cls(document, view.what_if(start, end, selected.text), encoding, start, end, selected.text)
+        chosen = view.what_if(len(context) + start, len(context) + end, selected.text)
+        return cls(document, chosen, encoding, start, end, selected.text)
 
     def range_of(self, suggestion: Trimmed, start: int | None = None) -> types.Range:
         """What accepting replaces; always within one line."""
@@ -73,7 +75,7 @@ def completion_items(asked: Asked, suggestions: Suggestions) -> types.Completion
     """The same for editors that have only a list: it wants items that begin with the word before the cursor."""
     line = decode(asked.view.data[max(0, asked.view.offset - 1000) : asked.view.offset]).splitlines()
     word = match[0] if line and (match := _WORD_BEFORE.search(line[-1])) else ""
-    start = asked.view.offset - len(word.encode("utf-8"))
+    start = asked.replaced_from - len(word.encode("utf-8"))
     items = []
     for rank, suggestion in enumerate(suggestions.best_first):
         text = word + suggestion.text

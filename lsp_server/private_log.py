@@ -50,3 +50,4 @@ def set_up(level: int = logging.WARNING) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    logging.getLogger("pygls").setLevel(max(level, logging.ERROR))  # it warns of every cancel that came too late

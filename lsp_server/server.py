@@ -49,6 +49,7 @@ def make_server(factory: str = ASSISTANT) -> Server:
     app = Application(server, factory)
     _lifecycle(server, app)
     _documents(server, app)
+    _notebooks(server, app)
     _suggestions(server, app)
     _commands(server, app)
     _answers(server, app)
@@ -94,6 +95,20 @@ def _documents(server: Server, app: Application) -> None:
         app.closed(app.documents.close(params.text_document.uri))
 
 
+def _notebooks(server: Server, app: Application) -> None:
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
+        app.notebook_opened(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
+        app.notebook_changed(params)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
+        app.notebook_closed(params)
+
+
 def _suggestions(server: Server, app: Application) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     @quietly
@@ -120,8 +135,8 @@ def _commands(server: Server, app: Application) -> None:
 
     @server.command("draftwood.stats")
     @quietly
-    async def stats(*_: Any) -> dict[str, Any]:
-        return await app.stats()
+    async def stats(*arguments: Any) -> dict[str, Any]:
+        return await app.stats(arguments[0] if arguments else None)
 
 
 def _answers(server: Server, app: Application) -> None:

@@ -279,7 +279,7 @@ class Session:
         if running is None or running.generation is not generation or not self._overtaken(generation.view):
             return
         _, data = self._texts[generation.view.uri]
-        if (running.ahead or not generation.view.patches) and not running.agrees(data):
+        if (running.ahead or not generation.view.hypothetical) and not running.agrees(data):
             running.stop()
 
     def _ended(self, running: Running) -> None:
@@ -292,7 +292,7 @@ class Session:
 
     def _work_ahead(self, generation: Generation, view: View, suggestion: Trimmed) -> None:
         """In idle time, what comes after the suggestion; in a document that is new to us, first the whole window."""
-        if self._running is not None or not self.settings.suggest.prefetch or view.patches:
+        if self._running is not None or not self.settings.suggest.prefetch or view.hypothetical:
             return
         after = view.what_if(suggestion.start, suggestion.end, suggestion.text)
         if self._kept(after, explicit=False) is None:
