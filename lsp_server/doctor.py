@@ -19,9 +19,10 @@ from typing import Literal
 
 import psutil
 
-from decoding.errors import DraftwoodError
-from decoding.memory import MemoryPlan, Runtime, plan_memory
+from decoding.errors import DraftwoodError, OutOfMemory
+from decoding.memory import Runtime, free_memory, gigabytes, plan_memory
 from decoding.messages import EngineOptions
+from decoding.models.architecture import Architecture
 from decoding.models.folder import CONFIG, read_json
 from decoding.models.registry import DEFAULT_MODEL, REGISTRY, MirrorSource
 from decoding.models.store import ModelStore
@@ -53,7 +54,7 @@ class Check:
 def examine(store: ModelStore, ask_network: bool) -> list[Check]:
     """All checks, in the order in which a reader wants them."""
     kernels = _kernels()
-    runtime: Runtime = "native" if kernels.state == "good" else "transformers"
+    runtime: Runtime = "native" if kernels.state == "good" else "bfloat16"
     checks = [*_versions(), _processor(), _cores(), kernels, _graphics(), *_models(store), _memory(store, runtime)]
     checks.append(_disk(store))
     if ask_network:
@@ -135,25 +136,20 @@ def _models(store: ModelStore) -> Iterator[Check]:
 
 
 def _memory(store: ModelStore, runtime: Runtime) -> Check:
-    free, whole = psutil.virtual_memory().available, psutil.virtual_memory().total
-    value = f"{free / 1e9:.1f} of {whole / 1e9:.1f} GB free"
-    plan = _plan(store, runtime)
-    if plan is None:
-        return Check("memory", value)
-    value += (
-        f"; {DEFAULT_MODEL} takes {plan.total / 1e9:.1f} GB ({plan.weights / 1e9:.2f} weights, "
-        f"{plan.cache / 1e9:.2f} context)"
-    )
-    if plan.total > free:
-        return Check("memory", value, "problem", "close programs, or use --model smollm2-135m")
-    return Check("memory", value)
-
-
-def _plan(store: ModelStore, runtime: Runtime) -> MemoryPlan | None:
+    whole = psutil.virtual_memory().total
+    value = f"{gigabytes(free_memory())} of {gigabytes(whole)} free"
     if store.find(DEFAULT_MODEL) is None:
-        return None
-    config = read_json(store.path(DEFAULT_MODEL) / CONFIG)
-    return plan_memory(config, EngineOptions().context_tokens, runtime)
+        return Check("memory", value)
+    arch = Architecture.from_config(read_json(store.path(DEFAULT_MODEL) / CONFIG))
+    try:
+        plan = plan_memory(arch, EngineOptions().context_tokens, runtime=runtime)
+    except OutOfMemory as error:
+        return Check("memory", value, "problem", f"{error} (for example --model smollm2-135m)")
+    if plan.given_up:
+        return Check(
+            "memory", value, "note", f"{DEFAULT_MODEL} runs without {', '.join(plan.given_up)}: close programs"
+        )
+    return Check("memory", f"{value}; {DEFAULT_MODEL}: {plan}")
 
 
 def _disk(store: ModelStore) -> Check:
