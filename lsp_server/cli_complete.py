@@ -59,6 +59,9 @@ def engine_options(command: F) -> F:
             click.option("--context-tokens", type=int, default=defaults.context_tokens, show_default=True),
             click.option("--prefix-tokens", type=int, default=defaults.prefix_tokens, show_default=True),
             click.option("--suffix-tokens", type=int, default=defaults.suffix_tokens, show_default=True),
+            click.option("--remote-url", default="", help="An OpenAI-compatible server, with /v1."),
+            click.option("--remote-model", default="", help="The model's name there."),
+            click.option("--remote-key-env", default="", help="The environment variable that holds the key."),
         ]
     ):
         command = option(command)
@@ -125,10 +128,12 @@ def complete(place: str | None, batch: str | None, as_json: bool, trace: str | N
     path, line, column = parse_place(place)
     text = read_source(path)
     snapshot = snapshot_at(path, text, command_line_offset(text, line, column))
+    if trace is not None and options.remote_url:
+        raise click.UsageError("--trace needs a model on this machine")
     assistant = load_assistant(options)
-    recorded = Trace(assistant.model.vocabulary)
-    completion = _complete_one(assistant, snapshot, options, recorded.add if trace else None)
-    if trace is not None:
+    recorded = Trace(assistant.model.vocabulary) if trace is not None else None
+    completion = _complete_one(assistant, snapshot, options, recorded.add if recorded is not None else None)
+    if recorded is not None and trace is not None:
         _show_trace(recorded, completion, trace)
     if as_json:
         print(json.dumps(completion_json(completion, text), ensure_ascii=False))
@@ -162,10 +167,10 @@ def _show_trace(trace: Trace, completion: Completion, where: str) -> None:
 
 def load_assistant(options: EngineOptions) -> Any:
     """The assistant, with a progress bar while it loads."""
-    from decoding.assistant import Assistant
+    from decoding.remote import make_assistant
 
     with ProgressBar() as progress:
-        return Assistant(options, progress)
+        return make_assistant(options, progress)
 
 
 def snapshot_at(path: Path, text: str, offset: int) -> Snapshot:
