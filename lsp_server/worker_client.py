@@ -52,7 +52,7 @@ from lsp_server.wire import (
 
 log = logging.getLogger(__name__)
 
-ASSISTANT = "decoding.assistant:Assistant"
+ASSISTANT = "decoding.remote:make_assistant"
 State = Literal["starting", "downloading", "loading", "ready", "error"]
 
 
