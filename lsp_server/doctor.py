@@ -137,7 +137,7 @@ def _models(store: ModelStore) -> Iterator[Check]:
 
 def _memory(store: ModelStore, runtime: Runtime) -> Check:
     whole = psutil.virtual_memory().total
-    value = f"{gigabytes(free_memory())} of {gigabytes(whole)} free"
+    value = f"{gigabytes(free_memory())} of {gigabytes(whole)} are free"
     if store.find(DEFAULT_MODEL) is None:
         return Check("memory", value)
     arch = Architecture.from_config(read_json(store.path(DEFAULT_MODEL) / CONFIG))
@@ -149,7 +149,7 @@ def _memory(store: ModelStore, runtime: Runtime) -> Check:
         return Check(
             "memory", value, "note", f"{DEFAULT_MODEL} runs without {', '.join(plan.given_up)}: close programs"
         )
-    return Check("memory", f"{value}; {DEFAULT_MODEL}: {plan}")
+    return Check("memory", f"{gigabytes(whole)}; {DEFAULT_MODEL}: {plan}")
 
 
 def _disk(store: ModelStore) -> Check:

@@ -9,7 +9,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 from gguf.quants import quantize
 
-HIDDEN, HEADS, KV_HEADS, LAYERS, FEED_FORWARD = 64, 4, 2, 2, 96
+HIDDEN, HEADS, KV_HEADS, LAYERS, FEED_FORWARD = 128, 2, 1, 2, 128  # multiples of 64, as the native runtime asks
 MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
