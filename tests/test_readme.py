@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,14 @@ def test_commands_run(line: str) -> None:
     assert done.stdout.strip()
 
 
-@pytest.mark.parametrize("block", blocks("python"))
+def python_blocks() -> list[Any]:
+    """Those that load a model are for the slow run."""
+    return [
+        pytest.param(block, marks=pytest.mark.model) if "Engine(" in block else block for block in blocks("python")
+    ]
+
+
+@pytest.mark.parametrize("block", python_blocks())
 def test_python_runs(block: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
