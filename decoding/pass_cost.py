@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
-from statistics import median
 
 from decoding.draft_tree import DraftTree
 from decoding.models.target import TargetModel
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 SIZES = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 """Rows of the passes that are measured; between them the cost is interpolated."""
 _SHORT, _LONG = 32, 768
-_REPEATS = 3
+_REPEATS = 4
 _FORMAT = 1
 _SMOOTHING = 0.05
 _DRIFT = 0.2
@@ -97,8 +97,8 @@ class PassCost:
 
 
 def measure(target: TargetModel, progress: Callable[[float], None] = lambda _: None) -> PassCost:
-    """Time passes of every size after a short and a long context: the median of three rounds over all sizes, so that
-    what disturbs one moment does not fall on one size. Takes about 70 passes."""
+    """Time passes of every size after a short and a long context: the fastest of several rounds over all sizes, since
+    whatever disturbs a pass makes it slower, and no size dearer than a larger one. Takes about 100 passes."""
     longest = min(_LONG, target.max_context - SIZES[-1] - 1)
     columns: list[list[float]] = []
     for number, context in enumerate((_SHORT, longest)):
@@ -114,7 +114,8 @@ def measure(target: TargetModel, progress: Callable[[float], None] = lambda _: N
                     times[size].append(1e3 * (time.perf_counter() - started))
                 cache.truncate(context)
             progress((number * (_REPEATS + 1) + repeat + 1) / (2 * (_REPEATS + 1)))
-        columns.append([median(times[size]) for size in SIZES])
+        fastest = [min(times[size]) for size in SIZES]
+        columns.append([min(fastest[index:]) for index in range(len(SIZES))])
     return PassCost(list(SIZES), columns[0], columns[1])
 
 
@@ -133,7 +134,9 @@ class CostFile:
     @classmethod
     def of(cls, folder: Path, model: str, runtime: str, threads: int) -> CostFile:
         """The file for this machine in `folder`; another processor or runtime has another file."""
-        what = "\0".join([str(_FORMAT), model, runtime, str(threads), _processor(), str(os.cpu_count())])
+        what = "\0".join(
+            [str(_FORMAT), version("draftwood"), model, runtime, str(threads), _processor(), str(os.cpu_count())]
+        )
         return cls(folder / f"{blake2b(what.encode(), digest_size=10).hexdigest()}.json")
 
     def read(self) -> PassCost | None:

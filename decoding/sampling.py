@@ -45,6 +45,11 @@ class Sampling:
         """Whether the most probable token is always taken."""
         return self.temperature == 0.0
 
+    @property
+    def reads_context(self) -> bool:
+        """Whether the choice depends on the tokens before it, or on how many there are."""
+        return self.temperature > 0.0 or self.repetition_penalty != 1.0
+
     def uniform(self, position: int) -> float:
         """The random number in [0, 1) of the stream (seed, alternative, position).
 
@@ -74,7 +79,7 @@ def choose(
     Returns:
         A token id, or None where the constraint allows nothing at all.
     """
-    if sampling.greedy and sampling.repetition_penalty == 1.0:
+    if not sampling.reads_context:
         found = _greedy_among_best(top_ids, top_logits, state)
         if found is not None:
             return found

@@ -63,9 +63,9 @@ def verify(
         otherwise: takes the place of `state` from the first node on at which that allows nothing (an empty mask opens
             the constraint); None: the text stops there.
     """
-    children = tree.children()
+    nodes = enumerate(zip(tree.parents.tolist(), tree.token_ids.tolist(), strict=True), 1)
     best_ids, best_logits = scored.top_ids.tolist(), scored.top_logits.tolist()
-    tokens = list(context)
+    tokens = list(context) if sampling.reads_context else []
     path = [0]
     emitted: list[int] = []
     dropped = False
@@ -82,7 +82,8 @@ def verify(
             return Verdict(tuple(path), tuple(emitted), state, otherwise, dropped, ended=True)
         state = state.advance(token) if state is not None else None
         otherwise = otherwise.advance(token) if otherwise is not None else None
-        child = children[row].get(token)
+        # Children come after their parents, so that one pass over the nodes serves the whole walk.
+        child = next((node for node, (parent, drafted) in nodes if parent == row - 1 and drafted == token), None)
         if child is None:
             return Verdict(tuple(path), tuple(emitted), state, otherwise, dropped)
         tokens.append(token)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 _EDGES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.55, 0.7, 0.8, 0.88, 0.94, 0.98)
 """Bins of claimed probability: fine where claims are frequent, at both ends."""
-_PRIOR_HITS = 6.0
+_PRIOR_HITS = 4.0
 """Weight of "the claims are right", in hits: about a second of decoding outweighs it."""
 _MEMORY = 400.0
 """Claimed hits after which older ones have lost half of their weight, so that a change of file shows."""

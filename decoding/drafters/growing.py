@@ -28,6 +28,8 @@ _LEAST = math.log(2e-3)
 _SPARE = 8
 """Leaves that are offered beyond the budget where a constraint may cut nodes; more were never promoted."""
 
+_BELOW_A_GUESS = 0.6
+"""What a less trusted source says below a guessed node came true that much more seldom than below the root."""
 _LEAST_LEFT = 0.02
 """What a source leaves to the next ones at the least: none is ever certain."""
 
@@ -37,9 +39,11 @@ Claim = tuple[int, float, str]
 
 @dataclass(slots=True)
 class _Growth:
-    """One tree on its way: what was claimed below every expanded node, for the calibration later."""
+    """One tree on its way. `claims` and `places` are what was said below every expanded node and where the sources
+    stood there, for what they learn later; -1 is the root."""
 
     claims: dict[int, list[Claim]] = field(default_factory=dict)
+    places: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     nodes: dict[tuple[int, int], int] = field(default_factory=dict)
     token_ids: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -106,14 +110,18 @@ class GrowingDrafter:
         """See `Drafter.observe`. Every claim below a node of the accepted path was decided, verified or not."""
         growth, node = self._last, -1
         self._last = _Growth()  # a round without a proposal decides nothing
+        path: list[tuple[Any, ...]] = []
         for token in seen.verdict.token_ids:
-            for claimed_token, claimed, names in growth.claims.get(node, ()):
+            if node not in growth.places:
+                break
+            path.append(growth.places[node])
+            for claimed_token, claimed, names in growth.claims[node]:
                 self._calibration.observe(names, claimed, claimed_token == token)
             if (child := growth.nodes.get((node, token))) is None:
                 break
             node = child
-        for source in self._sources:
-            source.observe(seen)
+        for number, source in enumerate(self._sources):
+            source.observe(seen, [places[number] for places in path])
 
     def _expand(
         self,
@@ -125,14 +133,15 @@ class GrowingDrafter:
         places: tuple[Any, ...],
     ) -> None:
         """Push the successors of one node."""
-        claims = growth.claims[node] = self._claims(places)
+        growth.places[node] = places
+        claims = growth.claims[node] = self._claims(places, 1.0 if node < 0 else _BELOW_A_GUESS)
         for token, claimed, names in claims:
             joint = log_prob + math.log(self._calibration.corrected(names, claimed))
             if joint > _LEAST:
                 heapq.heappush(frontier, (-joint, next(tie), token, node, names, places))
 
-    def _claims(self, places: tuple[Any, ...]) -> list[Claim]:
-        """What all sources together say comes next."""
+    def _claims(self, places: tuple[Any, ...], belief: float) -> list[Claim]:
+        """What all sources together say comes next; all but the first are believed by `belief`."""
         left = 1.0
         claimed: dict[int, float] = {}
         masks: dict[int, int] = {}
@@ -147,6 +156,6 @@ class GrowingDrafter:
                     claimed[token] = left * probability
                     masks[token] = bit
                 given += probability
-            left *= max(1.0 - given, _LEAST_LEFT)
+            left *= belief * max(1.0 - given, _LEAST_LEFT)
             bit <<= 1
         return [(token, probability, self._names[masks[token]]) for token, probability in claimed.items()]

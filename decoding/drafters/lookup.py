@@ -124,6 +124,18 @@ class Matches:
 
     last: int
     places: tuple[Match, ...]
+    by_agreement: list[tuple[int, dict[int, int]]]
+    """(tokens of agreement, next token -> number of places), longest agreement first."""
+
+    @classmethod
+    def of(cls, last: int, places: Sequence[Match]) -> Matches:
+        """Group the places."""
+        groups: dict[int, dict[int, int]] = {}
+        for index, place, length in places:
+            votes = groups.setdefault(length, {})
+            token = index.tokens[place]
+            votes[token] = votes.get(token, 0) + 1
+        return cls(last, tuple(places), sorted(groups.items(), reverse=True))
 
 
 class LookupSource:
@@ -137,7 +149,6 @@ class LookupSource:
         self._documents: dict[str, SuffixIndex] = {}
         self._live = SuffixIndex()
         self._rates = _Rates()
-        self._root = Matches(-1, ())
 
     def remember(self, key: str, tokens: Sequence[int]) -> None:
         """Make a text (an open document, an accepted completion) a source; the oldest texts leave first."""
@@ -168,8 +179,7 @@ class LookupSource:
             ]
         if len(found) > _MOST_PLACES:
             found = sorted(found, key=_agreement, reverse=True)[:_MOST_PLACES]
-        self._root = Matches(last, tuple(found))
-        return self._root
+        return Matches.of(last, found)
 
     def after(self, place: Matches, token: int) -> Matches:
         """See `Source.after`. Where no followed place goes on with `token`, the latest places of the pair do."""
@@ -185,13 +195,13 @@ class LookupSource:
                     for at in index.places_after(place.last, token, _AFTER_SURPRISE)
                     if at > 1
                 ]
-        return Matches(token, tuple(going_on[:_MOST_PLACES]))
+        return Matches.of(token, going_on[:_MOST_PLACES])
 
     def successors(self, place: Matches) -> list[tuple[int, float]]:
         """See `Source.successors`: the longest agreement first; what it leaves goes to the shorter ones."""
         left = 1.0
         found: dict[int, float] = {}
-        for length, votes in _by_agreement(place.places):
+        for length, votes in place.by_agreement:
             # Where the longer agreements are wrong, so is every shorter one that names the same token.
             fresh = {token: count for token, count in votes.items() if token not in found} if found else votes
             if not fresh:
@@ -203,26 +213,13 @@ class LookupSource:
             left *= 1.0 - rate
         return list(found.items())
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: Observation, places: Sequence[Matches]) -> None:
         """See `Source.observe`: whether the longest agreement was right, at every node of the accepted path."""
-        place, self._root = self._root, Matches(-1, ())
-        for token in seen.verdict.token_ids:
-            if not place.places:
-                return
-            length, votes = _by_agreement(place.places)[0]
-            self._rates.update(_bucket(length, votes), token in votes)
-            place = self.after(place, token)
+        for place, token in zip(places, seen.verdict.token_ids, strict=False):
+            if place.by_agreement:
+                length, votes = place.by_agreement[0]
+                self._rates.update(_bucket(length, votes), token in votes)
 
 
 def _agreement(match: Match) -> int:
     return match[2]
-
-
-def _by_agreement(places: Sequence[Match]) -> list[tuple[int, dict[int, int]]]:
-    """(length of agreement, next token -> number of places), longest first."""
-    groups: dict[int, dict[int, int]] = {}
-    for index, place, length in places:
-        votes = groups.setdefault(length, {})
-        token = index.tokens[place]
-        votes[token] = votes.get(token, 0) + 1
-    return sorted(groups.items(), reverse=True)

@@ -100,20 +100,20 @@ class RecycleSource:
             mixed[token] = mixed.get(token, 0.0) + _TRUST_BOTH * p
         return [entry for entry in mixed.items() if entry[1] > _LEAST]
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: Observation, places: Sequence[Context]) -> None:
         """See `Source.observe`: every row that the target scored says what follows its token, rejected or not."""
         logits = seen.scored.top_logits.numpy()[:, :_WIDTH]
-        sound = np.isfinite(logits).all(axis=1)
-        if not sound.any():
-            return
-        weights = np.exp(logits[sound] - logits[sound, :1])
+        ids = seen.scored.top_ids.numpy()[:, :_WIDTH]
+        rows = np.array([seen.root, *seen.tree.token_ids], dtype=np.int64)
+        above = np.array([seen.before, *rows[seen.tree.parents + 1]], dtype=np.int64)
+        if not np.isfinite(logits[:, 0]).all():
+            sound = np.isfinite(logits[:, 0])
+            logits, ids, rows, above = logits[sound], ids[sound], rows[sound], above[sound]
+        weights = np.exp(logits - logits[:, :1])
         # The k best hold nearly all of the mass in code; the calibration learns by how much this is too sure.
         probabilities = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
-        ids = seen.scored.top_ids.numpy()[sound, :_WIDTH]
-        rows = np.concatenate(([seen.root], seen.tree.token_ids)).astype(np.int64)
-        above = np.concatenate(([seen.before], rows[seen.tree.parents + 1]))
-        self._after_one.store(rows[sound], ids, probabilities)
-        self._after_two.store(_pair_keys(above[sound], rows[sound]), ids, probabilities)
+        self._after_one.store(rows, ids, probabilities)
+        self._after_two.store(_pair_keys(above, rows), ids, probabilities)
 
 
 def _pair_key(first: int, second: int) -> int:

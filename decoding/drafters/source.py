@@ -35,5 +35,6 @@ class Source(Protocol[Place]):
         """(token, probability) of what may come next, in any order; the probabilities sum to at most 1. What is
         left is the chance that none of them is right."""
 
-    def observe(self, seen: Observation) -> None:
-        """Learn from the pass that just ended."""
+    def observe(self, seen: Observation, places: Sequence[Place]) -> None:
+        """Learn from the pass that just ended. `places` are where the source stood before the first, second … of the
+        emitted tokens, as far as it was asked about them."""

@@ -31,7 +31,7 @@ def test_what_the_target_ranked_is_proposed_again_rejected_rows_too() -> None:
     source = RecycleSource()
     assert source.successors(source.root([90, 1])) == []
     tree = DraftTree.from_lists([2], [-1], [-1.0])
-    source.observe(seen(1, tree, [[5, 6], [7, 8]]))
+    source.observe(seen(1, tree, [[5, 6], [7, 8]]), [])
     found = dict(source.successors(source.root([90, 1])))
     assert found[5] == pytest.approx(4 * found[6], rel=0.01)
     assert 0.3 < sum(found.values()) < 1.0, "a ranking is not the truth"
@@ -40,8 +40,8 @@ def test_what_the_target_ranked_is_proposed_again_rejected_rows_too() -> None:
 
 def test_the_last_two_tokens_know_better_than_the_last_one() -> None:
     source = RecycleSource()
-    source.observe(seen(1, DraftTree.empty(), [[5, 6]], before=10))
-    source.observe(seen(1, DraftTree.empty(), [[7, 8]], before=11))
+    source.observe(seen(1, DraftTree.empty(), [[5, 6]], before=10), [])
+    source.observe(seen(1, DraftTree.empty(), [[7, 8]], before=11), [])
     first, second = dict(source.successors((10, 1))), dict(source.successors((11, 1)))
     assert first[5] > 2 * first[7] > 0
     assert set(second) == {7, 8}
@@ -51,14 +51,14 @@ def test_the_last_two_tokens_know_better_than_the_last_one() -> None:
 
 def test_rows_without_numbers_are_not_learned() -> None:
     source = RecycleSource()
-    source.observe(Observation(1, 2, DraftTree.empty(), no_logits(1), Verdict((0,), (3,), None)))
+    source.observe(Observation(1, 2, DraftTree.empty(), no_logits(1), Verdict((0,), (3,), None)), [])
     assert source.successors((2, 1)) == []
 
 
 def test_the_very_first_token_and_large_ids_have_slots() -> None:
     source = RecycleSource()
     for before, token in ((-1, 0), (151_000, 151_935), (65_536, 65_536 * 2)):
-        source.observe(seen(token, DraftTree.empty(), [[5, 6]], before=before))
+        source.observe(seen(token, DraftTree.empty(), [[5, 6]], before=before), [])
         assert set(dict(source.successors((before, token)))) == {5, 6}
 
 
