@@ -6,10 +6,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from decoding.models.provision import ensure_model
 from decoding.models.registry import DEFAULT_MODEL
 from tests.tiny_folder import make_folder
+
+settings.register_profile("draftwood", deadline=None)  # tests never assert time: a busy machine is no failure
+settings.load_profile("draftwood")
 
 
 @pytest.fixture(scope="session")
