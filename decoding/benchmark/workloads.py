@@ -98,7 +98,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.split("\n") if line]
 
 
-def _sample(items: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+def sampled(items: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     """`count` items in an order that does not depend on `count`."""
     order = list(items)
     random.Random(_SEED).shuffle(order)
@@ -121,7 +121,7 @@ def _infill(assistant: Assistant, count: int) -> Iterator[Case]:
     folder = data_folder() / "fresh_fim"
     files = {item["file"]: item["text"] for item in read_json_lines(folder / "files_dev.jsonl.gz")}
     points = [p for p in read_json_lines(folder / "points_dev.jsonl.gz") if p["kind"] in ("block", "function")]
-    for point in _sample(points, count):
+    for point in sampled(points, count):
         text = files[point["file"]]
         holed = text[: point["start"]] + text[point["end"] :]
         yield _hole_case(assistant, point["id"], "infill", holed, len(text[: point["start"]].encode("utf-8")))
@@ -130,14 +130,14 @@ def _infill(assistant: Assistant, count: int) -> Iterator[Case]:
 def _humaneval(assistant: Assistant, count: int) -> Iterator[Case]:
     points = read_json_lines(data_folder() / "humaneval_infilling" / "multi_line_dev.jsonl.gz")
     long = [point for point in points if point["canonical_solution"].count("\n") >= 3]
-    for point in _sample(long, count):
+    for point in sampled(long, count):
         text = point["prompt"] + point["suffix"]
         yield _hole_case(assistant, point["task_id"], "humaneval", text, len(point["prompt"].encode("utf-8")))
 
 
 def _edits(assistant: Assistant, count: int) -> Iterator[Case]:
     commits = read_json_lines(data_folder() / "git_edits" / "dev.jsonl.gz")
-    for commit in _sample(commits, count):
+    for commit in sampled(commits, count):
         lines = commit["before"].split("\n")
         first = max(0, commit["hunks"][0][0] - _EDIT_LINES // 3)
         code = "\n".join(lines[first : first + _EDIT_LINES])
@@ -151,7 +151,7 @@ def _edits(assistant: Assistant, count: int) -> Iterator[Case]:
 
 
 def _questions(assistant: Assistant, count: int) -> Iterator[Case]:
-    for item in _sample(read_json_lines(data_folder() / "spec_bench" / "dev.jsonl"), count):
+    for item in sampled(read_json_lines(data_folder() / "spec_bench" / "dev.jsonl"), count):
         ids = _chat_ids(assistant, item["turns"][0])
         yield Case(str(item["question_id"]), "questions", tuple(ids), 128)
 
