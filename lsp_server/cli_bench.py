@@ -16,12 +16,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from decoding.errors import BadFile
+from lsp_server.cli_bench_reasoning import reasoning
 from lsp_server.cli_complete import engine_options, load_assistant, options_from
 
 _CATEGORIES = ("infill", "humaneval", "edit", "questions", "creative")
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Fewer cases and repeats: under five minutes.")
 @click.option(
     "--category", "categories", multiple=True, type=click.Choice(_CATEGORIES), help="Only these (repeatable)."
@@ -45,6 +46,8 @@ def bench(
     **values: Any,
 ) -> None:
     """Measure speed on public data. Leave the machine alone meanwhile; an interrupted run is resumed."""
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     from decoding.benchmark.report import summary
     from decoding.benchmark.report_page import page
     from decoding.benchmark.runner import Plan, run_benchmark
@@ -70,6 +73,9 @@ def bench(
         raise BadFile(f"{folder} cannot be written: {error.strerror}") from error
     _show(data)
     print(f"report: {folder / 'report.html'}", file=sys.stderr)
+
+
+bench.add_command(reasoning)
 
 
 class _Bar:

@@ -1,0 +1,269 @@
+"""The figures of the reasoning commands on public data: what parses, what is collected, what is fixed, how fast.
+
+Knows the assistant's commands and the data sets. Generated code runs only in limited subprocesses. Every measurement
+yields one outcome a case, so that a run that is stopped early still says what it found.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from decoding.assistant import Assistant
+from decoding.benchmark.workloads import data_folder, read_json_lines, sampled
+from decoding.messages import Chunk, EngineOptions, Snapshot
+from decoding.reasoning.checks import syntax_error
+from decoding.reasoning.docstrings import parameters_in, shape_of
+from decoding.reasoning.limited import run_limited
+from decoding.reasoning.pieces import applied
+from decoding.reasoning.requests import CommandName, CommandRequest, CommandResult
+from decoding.reasoning.thoughts import CLOSE, OPEN
+from decoding.steering import Steering
+from grammars.constraint import Unconstrained
+from grammars.reasoning import PLAN_MARKS, TEXT_MARKS, ThoughtGrammar, ThoughtMarks
+
+_SECONDS = 10.0
+_TRIES = 4
+_FENCE = re.compile(r"^```(?:python|py)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_INSTRUCTIONS = (
+    "use clearer names for the local variables",
+    "add type annotations",
+    "raise a ValueError where an argument is None",
+    "write it without a loop where that is possible",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one case gave: pairs to be summed and divided, (1, 1) for a success and (0, 1) for a failure of a share."""
+
+    figure: str
+    case: str
+    part: float
+    whole: float
+
+
+@dataclass(frozen=True, slots=True)
+class FixCase:
+    """A buggy program with tests: some to be seen while fixing, the others to judge by. Tests stand behind the code."""
+
+    id: str
+    source: str
+    visible: str
+    hidden: str
+
+
+class ReasoningBenchmark:
+    """All measurements, on one loaded model."""
+
+    def __init__(self, assistant: Assistant, count: int) -> None:
+        """`count` cases of each kind, fewer where the data has fewer."""
+        self._assistant = assistant
+        self._count = count
+        self._data = data_folder()
+
+    @property
+    def measurements(self) -> dict[str, Callable[[], Iterator[Outcome]]]:
+        """By name."""
+        return {
+            "thoughts": self.thoughts,
+            "docstrings": self.docstrings,
+            "edits": self.edits,
+            "tests": self.tests,
+            "explanations": self.explanations,
+            "fixes": self.fixes,
+        }
+
+    def thoughts(self) -> Iterator[Outcome]:
+        """Blocks that are well formed: marks of three kinds of model, budgets 1 to 512, temperatures 0 to 1.2."""
+        vocabulary = self._assistant.model.vocabulary
+        specials = sorted(vocabulary.special - vocabulary.end)[:2]
+        kinds = {"own": self._assistant.thoughts.marks, "text": TEXT_MARKS, "plan": PLAN_MARKS}
+        if len(specials) == 2:
+            kinds["tokens"] = ThoughtMarks(open_token=specials[0], close_token=specials[1])
+        grammars = {name: ThoughtGrammar(vocabulary, marks) for name, marks in kinds.items()}
+        for number in range(self._count):
+            name = list(grammars)[number % len(grammars)]
+            budget = min(512, 2 ** (number % 10))
+            options = self._assistant.options.model_copy(
+                update={"max_tokens": budget + 48, "temperature": round(0.3 * (number % 5), 1), "seed": number}
+            )
+            steering = Steering(
+                constraint=grammars[name].start(budget, options.max_tokens, Unconstrained()),
+                marks=kinds[name].shown_tokens,
+            )
+            messages = [{"role": "user", "content": f"Which is larger, {number} or {number * 7 % 13}? Think."}]
+            answer = self._assistant.answer(messages, options, _never, lambda _: None, None, steering)
+            yield Outcome(f"thoughts well formed ({name})", str(number), _well_formed(answer.text, kinds[name]), 1)
+
+    def docstrings(self) -> Iterator[Outcome]:
+        """Docstrings whose parameters are those of the signature."""
+        for item in sampled(read_json_lines(self._data / "fresh_docstrings" / "dev.jsonl.gz"), self._count):
+            code = item["code"].rstrip() + "\n"
+            shape = shape_of(code, method=False)
+            if shape is None:
+                continue
+            result = self._run("docstring", code)
+            found = _docstring(applied(code.encode(), result.replacements))
+            equal = found is not None and parameters_in(found, "google") == tuple(name for name, _ in shape.parameters)
+            yield Outcome("docstrings with the signature's parameters", item["func_name"], equal, 1)
+
+    def edits(self) -> Iterator[Outcome]:
+        """Edits after which the file parses, those that were refused, and the speed-up over plain decoding."""
+        for number, (name, code) in enumerate(self._functions()):
+            text = _INSTRUCTIONS[number % len(_INSTRUCTIONS)]
+            result = self._run("edit", code, text=text)
+            yield Outcome("edits proposed", name, bool(result.replacements), 1)
+            if result.replacements:
+                after = applied(code.encode(), result.replacements)
+                yield Outcome("edits after which the file parses", name, syntax_error(after) is None, 1)
+            yield from self._speed("edit", name, code, text=text)
+
+    def tests(self) -> Iterator[Outcome]:
+        """Test files that pytest collects without an error."""
+        for name, code in self._functions():
+            with tempfile.TemporaryDirectory() as folder:
+                module = Path(folder) / "solution.py"
+                module.write_text(code, encoding="utf-8")
+                result = self._run("tests", code, uri=module.as_uri())
+                collected = False
+                if result.new_file is not None:
+                    (Path(folder) / "test_solution.py").write_text(result.new_file.text, encoding="utf-8")
+                    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+                    collected = run_limited([*command, "test_solution.py"], Path(folder), 6 * _SECONDS).status == 0
+            yield Outcome("test files that pytest collects", name, collected, 1)
+
+    def explanations(self) -> Iterator[Outcome]:
+        """Python fences that parse, the time to the first characters, and the speed-up over plain decoding."""
+        for name, code in self._functions():
+            self._assistant.pool.clear()
+            started = time.perf_counter()
+            first: list[float] = []
+            result = self._run("explain", code, emit=lambda _, first=first: first.append(time.perf_counter()))
+            if first:
+                yield Outcome("seconds to the first characters", name, first[0] - started, 1)
+            for fence in _FENCE.findall(result.text):
+                yield Outcome("Python fences that parse", name, _parses(fence), 1)
+            yield from self._speed("explain", name, code)
+
+    def fixes(self) -> Iterator[Outcome]:
+        """Bugs whose hidden tests pass: after one try, after the best of several, after the loop of as many tries."""
+        for case in self._fix_cases():
+            failure = self._failure(case.source, case.visible) or "the result is wrong for some arguments"
+
+            def trial(text: str, case: FixCase = case) -> str | None:
+                return self._failure(text, case.visible)
+
+            once = self._fixed(case, failure, tries=1)
+            yield Outcome("fixed in one try", case.id, self._failure(once, case.hidden) is None, 1)
+            best = once
+            for seed in range(1, _TRIES):
+                if trial(best) is None:
+                    break
+                best = self._fixed(case, failure, tries=1, temperature=0.8, seed=seed)
+            yield Outcome(f"fixed by the best of {_TRIES}", case.id, self._failure(best, case.hidden) is None, 1)
+            looped = self._fixed(case, failure, tries=_TRIES, trial=trial)
+            yield Outcome(f"fixed by the loop of {_TRIES}", case.id, self._failure(looped, case.hidden) is None, 1)
+
+    # What they share --------------------------------------------------------------------------------------------
+
+    def _run(self, command: CommandName, code: str, **more: Any) -> CommandResult:
+        options: EngineOptions = more.pop("options", self._assistant.options)
+        emit: Callable[[Chunk], None] = more.pop("emit", lambda _: None)
+        trial = more.pop("trial", None)
+        start = code.index("def ") if "def " in code else 0
+        if command == "explain":
+            start = code.rindex("def ")
+        snapshot = Snapshot(uri=more.pop("uri", "file:///benchmark/solution.py"), text=code, offset=start)
+        request = CommandRequest(command=command, snapshot=snapshot, end=start, max_tokens=384, **more)
+        return self._assistant.command(request, options, _never, emit, trial=trial)
+
+    def _speed(self, command: CommandName, name: str, code: str, **more: Any) -> Iterator[Outcome]:
+        """Decoding time a token, plain over drafted, of the same greedy texts."""
+        drafted = self._run(command, code, tries=1, **more).stats
+        plain_options = self._assistant.options.model_copy(update={"drafter": "none"})
+        plain = self._run(command, code, tries=1, options=plain_options, **more).stats
+        if drafted.tokens == plain.tokens and drafted.decode_ms:
+            yield Outcome(f"{command}: speed-up over plain decoding", name, plain.decode_ms, drafted.decode_ms)
+
+    def _functions(self) -> Iterator[tuple[str, str]]:
+        for item in sampled(read_json_lines(self._data / "humanevalpack" / "dev.jsonl.gz"), self._count):
+            yield item["task_id"], item["declaration"] + item["canonical_solution"].rstrip() + "\n"
+
+    def _fix_cases(self) -> Iterator[FixCase]:
+        for item in sampled(read_json_lines(self._data / "humanevalpack" / "dev.jsonl.gz"), self._count):
+            yield FixCase(
+                item["task_id"],
+                item["prompt"] + item["buggy_solution"].rstrip() + "\n",
+                item["example_test"],
+                item["test"],
+            )
+        for item in sampled(read_json_lines(self._data / "quixbugs" / "dev.jsonl"), self._count):
+            cases = item["json_testcases"] or []
+            if len(cases) >= 2:
+                half = len(cases) // 2
+                visible, hidden = (_calls(item["name"], part) for part in (cases[:half], cases[half:]))
+                yield FixCase(item["name"], item["buggy"].lstrip("\n"), visible, hidden)
+
+    def _fixed(self, case: FixCase, failure: str, *, tries: int, trial: Any = None, **sampling: Any) -> str:
+        options = self._assistant.options.model_copy(update=sampling)
+        result = self._run("fix", case.source, text=failure, tries=tries, trial=trial, options=options)
+        return applied(case.source.encode(), result.replacements)
+
+    def _failure(self, code: str, tests: str) -> str | None:
+        """What a failing test says, None where all pass."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "case.py").write_text(f"{code}\n{tests}\n", encoding="utf-8")
+            outcome = run_limited([sys.executable, "-I", "case.py"], Path(folder), _SECONDS)
+        if outcome.status == 0:
+            return None
+        if outcome.status is None:
+            return "A test does not end."
+        said = [line.strip() for line in outcome.output.strip().split("\n") if line.strip()]
+        return "This test fails: " + " ".join(said[-2:])
+
+
+def _calls(name: str, cases: list[Any]) -> str:
+    """Test code that calls a function with each case's arguments."""
+    return (
+        f"for arguments, expected in {cases!r}:\n"
+        f"    arguments = arguments if isinstance(arguments, list) else [arguments]\n"
+        f"    got = {name}(*arguments)\n"
+        f"    got = list(got) if hasattr(got, '__next__') else got\n"
+        f"    assert got == expected, f'{name}(*{{arguments}}) gave {{got}}, not {{expected}}'\n"
+    )
+
+
+def _well_formed(text: str, marks: ThoughtMarks) -> bool:
+    """One closed block, then something."""
+    opening, close = (
+        (OPEN, CLOSE) if marks.open_token is not None else (marks.open.decode().strip(), marks.close.decode())
+    )
+    once = text.startswith(opening) and f"\n{text}".count(close) == 1
+    return once and bool(text.partition(close)[2].strip())
+
+
+def _docstring(text: str) -> str | None:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return ast.get_docstring(node)
+    return None
+
+
+def _parses(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _never() -> bool:
+    return False
