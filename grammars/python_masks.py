@@ -54,6 +54,7 @@ class SyntaxMasks:
         self.sets = TokenSets(vocabulary)
         self._planner = Planner(self.sets)
         self._code = python().lexer.get(Space, ())
+        self._generation = python().generation
         self._width = (vocabulary.size + 31) // 32 * 32
         self._tables: dict[Mode, Table] = {}
         self._masks: OrderedDict[State, Bitmask] = OrderedDict()
@@ -61,6 +62,9 @@ class SyntaxMasks:
 
     def mask(self, state: State) -> Bitmask:
         """int32[ceil(V / 32)]: the ordinary tokens that may follow `state`. Shared: do not write into it."""
+        if self._generation != python().generation:
+            self._generation = python().generation
+            self._masks.clear()
         mask = self._masks.get(state)
         if mask is None:
             mask = self._masks[state] = self._compute(state)
@@ -69,6 +73,10 @@ class SyntaxMasks:
         else:
             self._masks.move_to_end(state)
         return mask
+
+    def prepare(self, mode: Mode) -> None:
+        """Make the table of a mode ahead of the first mask."""
+        self._table(mode)
 
     def _compute(self, state: State) -> Bitmask:
         if isinstance(state.mode, LineStart) and state.machine.depth:

@@ -21,7 +21,7 @@ _DEEPEST_BRACKET = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOTHING = 1 << 60
 """Higher than any stack: depends on no node."""
-_MOST_MACHINES = 60_000
+_MOST_MACHINES = 30_000
 """About 2 KB each, stacks included; 100 KB of source text make 8,000."""
 
 
@@ -42,6 +42,10 @@ class Language:
 
     All texts begin in the same state objects. Stacks hold no names, so that most positions of most files meet a
     stack, and with it answers, that another position has made.
+
+    Attributes:
+        machines: how many machines were made since the last fresh start.
+        generation: how many fresh starts there were; what was remembered before the last is better let go.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -55,6 +59,7 @@ class Language:
         self.depth_change = {number[name]: 1 for name in ("(", "[", "{", "FIELD_OPEN")}
         self.depth_change |= {number[name]: -1 for name in (")", "]", "}", "FIELD_CLOSE")}
         self.machines = 0
+        self.generation = 0
         self._starts: dict[int, State] = {}
 
     def start(self, context: int = 0) -> State:
@@ -63,6 +68,7 @@ class Language:
         if self.machines > _MOST_MACHINES:
             self._starts.clear()
             self.machines = 0
+            self.generation += 1
         state = self._starts.get(context)
         if state is None:
             machine = Machine(self, (Node.root(self.tables, context),), MODULE, 0)

@@ -289,6 +289,8 @@ def main() -> None:
     tokens = [Tokens.read(path) for path in options.tokenizers or provisioned_tokenizers()]
     if not tokens:
         sys.exit("no tokenizer: pull a model first (draftwood models pull smollm2-135m), or name one")
+    for each in tokens:
+        each.constraint.warm()
     gc.collect()
     gc.freeze()  # as the worker does once its models are loaded
     rows: list[Figure] = []
