@@ -12,6 +12,7 @@ import logging
 import os
 import platform
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -26,13 +27,14 @@ _log = logging.getLogger(__name__)
 SIZES = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 """Rows of the passes that are measured; between them the cost is interpolated."""
 _SHORT, _LONG = 32, 768
-_REPEATS = 4
-_FORMAT = 1
-_SMOOTHING = 0.05
+_REPEATS = 6
+_FORMAT = 2
 _DRIFT = 0.2
 """A size whose passes take this much more or less than measured, relative to all sizes, was measured wrongly or on
 another machine."""
-_ENOUGH = 12
+_ENOUGH = 16
+"""Passes of a size that are judged together, by the fastest: whatever disturbs a pass makes it slower. Judged by
+their mean, an hour on a busy machine had left 16 rows at five times the cost of one, and drafting had stopped."""
 
 
 @dataclass(slots=True)
@@ -47,14 +49,11 @@ class PassCost:
     sizes: list[int]
     short_ms: list[float]
     long_ms: list[float]
-    _factors: list[float] = field(default_factory=list, repr=False)
-    _counts: list[int] = field(default_factory=list, repr=False)
-    _load: float = field(default=1.0, repr=False)
+    _recent: list[deque[float]] = field(default_factory=list, repr=False)
     _tables: dict[int, list[float]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._factors = [1.0] * len(self.sizes)
-        self._counts = [0] * len(self.sizes)
+        self._recent = [deque(maxlen=_ENOUGH) for _ in self.sizes]
 
     def table(self, context: int) -> list[float]:
         """Milliseconds by rows: index 1 is plain decoding, index 0 is unused; as far as it was measured."""
@@ -64,7 +63,7 @@ class PassCost:
         return found
 
     def observe(self, rows: int, context: int, milliseconds: float) -> bool:
-        """Learn from a pass; True where a size had drifted and was corrected.
+        """Learn from a pass; True where a size turned out to be far from what was measured.
 
         A busy machine makes all sizes slower alike, which changes no decision: sizes are compared with the load.
         """
@@ -74,20 +73,26 @@ class PassCost:
         ratio = min(max(milliseconds / table[rows], 0.2), 5.0)
         self._load += _SMOOTHING * (ratio - self._load)
         nearest = min(range(len(self.sizes)), key=lambda index: abs(self.sizes[index] - rows))
-        self._factors[nearest] += _SMOOTHING * (ratio / self._load - self._factors[nearest])
         self._counts[nearest] += 1
-        if self._counts[nearest] < _ENOUGH or abs(self._factors[nearest] - 1.0) < _DRIFT:
-            return False
-        self.short_ms[nearest] *= self._factors[nearest]
-        self.long_ms[nearest] *= self._factors[nearest]
-        self._factors[nearest], self._counts[nearest] = 1.0, 0
-        self._tables.clear()
-        return True
+        # Quick at first: one look at the idle machine is worth about as much as a few passes.
+        share = max(_SMOOTHING, 1.0 / (self._counts[nearest] + _FIRST_LOOK))
+        self._factors[nearest] *= (min(max(ratio / self._load, 0.5), 2.0)) ** share
+        if abs(self._factors[nearest] / self._built[nearest] - 1.0) > _STEP:
+            self._tables.clear()
+        drifted = self._counts[nearest] >= _ENOUGH and abs(self._factors[nearest] - 1.0) > _DRIFT
+        if drifted:
+            self.short_ms[nearest] *= self._factors[nearest]
+            self.long_ms[nearest] *= self._factors[nearest]
+            self._factors[nearest], self._counts[nearest] = 1.0, 0
+            self._tables.clear()
+        return drifted
 
     def _interpolated(self, context: int) -> list[float]:
         share = max(0.0, (context - _SHORT) / (_LONG - _SHORT))
+        self._built = list(self._factors)
         costs = [
-            short + share * max(long - short, 0.0) for short, long in zip(self.short_ms, self.long_ms, strict=True)
+            factor * (short + share * max(long - short, 0.0))
+            for factor, short, long in zip(self._factors, self.short_ms, self.long_ms, strict=True)
         ]
         table = [costs[0]] * (self.sizes[0] + 1)
         pairs = list(zip(self.sizes, costs, strict=True))
@@ -98,7 +103,7 @@ class PassCost:
 
 def measure(target: TargetModel, progress: Callable[[float], None] = lambda _: None) -> PassCost:
     """Time passes of every size after a short and a long context: the fastest of several rounds over all sizes, since
-    whatever disturbs a pass makes it slower, and no size dearer than a larger one. Takes about 100 passes."""
+    whatever disturbs a pass makes it slower, and no size dearer than a larger one. Takes about 170 passes."""
     longest = min(_LONG, target.max_context - SIZES[-1] - 1)
     columns: list[list[float]] = []
     for number, context in enumerate((_SHORT, longest)):

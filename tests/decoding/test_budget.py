@@ -142,6 +142,28 @@ def test_a_size_that_was_measured_wrongly_is_corrected() -> None:
     assert cost.table(100)[8] / cost.table(100)[1] == pytest.approx(costs[4] / costs[0], rel=0.3)
 
 
+def test_bursts_of_load_are_not_drift() -> None:
+    """Whatever happens to single passes, a size that is fast now and then is as fast as it was measured."""
+    cost = cost_of(1.0)
+    before = list(cost.table(100))
+    chance = random.Random(5)
+    for _ in range(400):
+        for size in SIZES:
+            burst = chance.choice([1.0, 1.0, 3.0, 8.0 if size > 6 else 1.0])
+            cost.observe(size, 100, before[size] * burst)
+    assert cost.table(100) == pytest.approx(before, rel=0.25)
+
+
+def test_more_rows_never_cost_less() -> None:
+    costs = [20.0 + size for size in SIZES]
+    cost = PassCost(list(SIZES), list(costs), list(costs))
+    for _ in range(100):
+        for size, true in zip(SIZES, costs, strict=True):
+            cost.observe(size, 100, true * (2.5 if size in (4, 16) else 1.0))
+    table = cost.table(100)
+    assert table[1:] == sorted(table[1:])
+
+
 def test_longer_contexts_cost_more() -> None:
     cost = PassCost([1, 2], [10.0, 11.0], [14.0, 16.0])
     assert cost.table(0)[2] < cost.table(500)[2] < cost.table(2000)[2]
