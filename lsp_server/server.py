@@ -112,11 +112,12 @@ def _notebooks(server: Server, app: Application) -> None:
 def _suggestions(server: Server, app: Application) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
     @quietly
-    async def inline_completion(params: types.InlineCompletionParams) -> list[types.InlineCompletionItem] | None:
+    async def inline_completion(params: types.InlineCompletionParams) -> list[types.InlineCompletionItem]:
         asked = app.ask(params.text_document.uri, params.position, params.context.selected_completion_info)
         explicit = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
         suggestions = await app.suggest(asked, explicit=explicit)
-        return inline_items(asked, suggestions) if asked is not None and suggestions.best_first else None
+        # Empty, not null: at null Neovim 0.12 keeps its last suggestion on the screen.
+        return inline_items(asked, suggestions) if asked is not None and suggestions.best_first else []
 
 
 def _completion_list(server: Server, app: Application) -> None:
