@@ -48,13 +48,15 @@ class _Surveyor:
     def run(self) -> Survey:
         state, table = self._state, self._table
         lexical = state.lexical
-        governed = lexical.word and state.names_for(lexical.kind, lexical.name, state.names) is not None
-        if state.pending is not None or lexical.partial or governed:
+        names = state.names_for(lexical.kind, lexical.name, state.names) if lexical.word else None
+        if state.pending is not None or (names is not None and lexical.word not in names):
+            # A quote may open a string with the word as its prefix; a backslash may join lines or not.
+            special = lexical.partial or lexical.word in STRING_PREFIX_BEGINNINGS
             for sign, ids in table.by_sign.items():
-                if sign in _VERIFIED_SIGNS or lexical.partial:
+                if sign == 0x5C or (special and sign in _VERIFIED_SIGNS):
                     self._one_by_one(ids)
                 else:
-                    self._note(ids, bytes([sign]) if sign else b" ")
+                    self._note(ids, bytes([sign, *b"x"] if sign in _VERIFIED_SIGNS else [sign or 0x20]))
         for group in table.groups.values():
             self._group(group)
         self._one_by_one(table.irregular)
@@ -116,14 +118,13 @@ class _Surveyor:
         """The tokens of a group whose word, behind what is `written` of it, is no name."""
         if not written.isascii():
             return np.empty(0, dtype=np.int64)
-        wrong = np.zeros(self._table.size, dtype=np.bool_)
-        wrong[group.ids] = True
-        wrong[group.free_inside if written else group.free_first] = False
-        known = names.memo.get((group.prefix, written))
-        if known is None:
-            known = names.memo[group.prefix, written] = np.asarray(_known_words(group, written, names), dtype=np.int64)
-        wrong[known] = False
-        return np.flatnonzero(wrong)
+        wrong: NDArray[np.int64] | None = names.memo.get((group.prefix, written))
+        if wrong is None:
+            free = group.free_inside if written else group.free_first
+            right = frozenset(_known_words(group, written, names)).union(free)
+            wrong = np.fromiter((token for token in group.ids if token not in right), dtype=np.int64)
+            names.memo[group.prefix, written] = wrong
+        return wrong
 
 
 def _known_words(group: WordTokens, written: bytes, names: Names) -> list[int]:

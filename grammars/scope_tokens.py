@@ -15,6 +15,7 @@ import numpy as np
 from grammars.vocabulary import Vocabulary
 
 _HEAD = re.compile(rb"([^0-9A-Za-z_\x80-\xff]*)([0-9A-Za-z_\x80-\xff]*)(.*)", re.S)
+_UNDECIDED = frozenset({b"'", b"''", b'"', b'""', b"\\"})
 _IRREGULAR = re.compile(rb"[0-9A-Za-z_\x80-\xff'\"\\]")
 
 
@@ -48,7 +49,8 @@ class TokenTable:
         groups: the tokens with a word, by what stands before it.
         by_sign: first sign (byte that is neither a blank nor part of a word) -> tokens that begin with it, blanks
             before it left out of account; key 0 holds the tokens of blanks only.
-        irregular: tokens that hold further words, or quotes, behind their first word.
+        irregular: tokens that hold further words, or quotes, behind their first word, and those that end where only
+            the next byte says what they mean (a quote may be one of three).
         size: of the vocabulary.
     """
 
@@ -63,7 +65,9 @@ class TokenTable:
                 continue
             signs, word, rest = match.groups()
             visible = signs.lstrip(b" \t\f")
-            if visible or not word:
+            if not word and visible in _UNDECIDED:
+                irregular.append(token)
+            elif visible or not word:
                 by_sign.setdefault(visible[0] if visible else 0, []).append(token)
             if word:
                 self._add(token, signs, word, rest)
