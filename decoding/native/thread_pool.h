@@ -23,7 +23,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  int size() const { return static_cast<int>(tickets_.size()); }
 
   // Between begin() and end() the workers are awake; end() lets them sleep at once.
   void begin();

@@ -34,6 +34,14 @@ def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     assert "portable passed" in run(str(tmp_path / "kernels"))
 
 
+def test_thread_sanitizer(tmp_path: Path) -> None:
+    """The workers once read the vector of threads while it was still being filled."""
+    build("g++", tmp_path / "kernels", "-O1", "-g", "-fsanitize=thread")
+    if shutil.which("setarch") is None:
+        pytest.skip("the thread sanitizer needs setarch to switch address randomisation off")
+    assert "portable passed" in run("setarch", "-R", str(tmp_path / "kernels"), "portable")
+
+
 def test_arm_kernels_under_an_emulator(tmp_path: Path) -> None:
     if shutil.which("qemu-aarch64") is None or platform.machine() == "aarch64":
         pytest.skip("qemu-aarch64 is not installed, or this is the machine itself")
