@@ -65,34 +65,36 @@ class PassCost:
     def observe(self, rows: int, context: int, milliseconds: float) -> bool:
         """Learn from a pass; True where a size turned out to be far from what was measured.
 
-        A busy machine makes all sizes slower alike, which changes no decision: sizes are compared with the load.
+        A busy machine makes all sizes slower alike, which changes no decision: the fastest recent passes of a size are
+        compared with those of the other sizes.
         """
         table = self.table(context)
         if not 0 < rows < len(table):
             return False
-        ratio = min(max(milliseconds / table[rows], 0.2), 5.0)
-        self._load += _SMOOTHING * (ratio - self._load)
         nearest = min(range(len(self.sizes)), key=lambda index: abs(self.sizes[index] - rows))
-        self._counts[nearest] += 1
-        # Quick at first: one look at the idle machine is worth about as much as a few passes.
-        share = max(_SMOOTHING, 1.0 / (self._counts[nearest] + _FIRST_LOOK))
-        self._factors[nearest] *= (min(max(ratio / self._load, 0.5), 2.0)) ** share
-        if abs(self._factors[nearest] / self._built[nearest] - 1.0) > _STEP:
-            self._tables.clear()
-        drifted = self._counts[nearest] >= _ENOUGH and abs(self._factors[nearest] - 1.0) > _DRIFT
-        if drifted:
-            self.short_ms[nearest] *= self._factors[nearest]
-            self.long_ms[nearest] *= self._factors[nearest]
-            self._factors[nearest], self._counts[nearest] = 1.0, 0
-            self._tables.clear()
-        return drifted
+        recent = self._recent[nearest]
+        recent.append(milliseconds / table[rows])
+        if len(recent) < _ENOUGH:
+            return False
+        load = statistics.median(min(ratios) for ratios in self._recent if len(ratios) == _ENOUGH)
+        factor = min(recent) / load
+        if abs(factor - 1.0) < _DRIFT:
+            return False
+        self._correct(nearest, factor)
+        return True
+
+    def _correct(self, index: int, factor: float) -> None:
+        """Scale one size. No size is dearer than a larger one: more rows never make a pass cheaper."""
+        self._recent[index].clear()
+        for column in (self.short_ms, self.long_ms):
+            column[index] *= factor
+            column[:] = [min(column[start:]) for start in range(len(column))]
+        self._tables.clear()
 
     def _interpolated(self, context: int) -> list[float]:
         share = max(0.0, (context - _SHORT) / (_LONG - _SHORT))
-        self._built = list(self._factors)
         costs = [
-            factor * (short + share * max(long - short, 0.0))
-            for factor, short, long in zip(self._factors, self.short_ms, self.long_ms, strict=True)
+            short + share * max(long - short, 0.0) for short, long in zip(self.short_ms, self.long_ms, strict=True)
         ]
         table = [costs[0]] * (self.sizes[0] + 1)
         pairs = list(zip(self.sizes, costs, strict=True))
