@@ -91,8 +91,7 @@ def test_bad_input_is_one_line_and_exit_2(file: Path, common, capsys, arguments,
     status, out, err = call(capsys, *[argument.replace("{file}", str(file)) for argument in arguments], *common)
     assert status == 2
     assert out == ""
-    assert says in err
-    assert len(err.strip().splitlines()) <= 2  # loading the model may have been said
+    assert says in err.strip().splitlines()[-1]  # what comes before is about loading the model
 
 
 @pytest.mark.parametrize(
