@@ -37,12 +37,15 @@ _COLD_PREFIX, _COLD_SUFFIX = 256, 64
 
 @dataclass(frozen=True, slots=True)
 class Linger:
-    """How long a generation that nobody waits for goes on, in seconds."""
+    """How long it is waited, in seconds: for whom a generation goes on, and what is shown of a long one."""
 
     cancelled: float = 0.08
     """After a cancel: the edit that caused it is about to arrive, or the user went away."""
     agreed: float = 0.5
     """After an edit that agrees: the editor is about to ask again (Neovim waits 200 ms)."""
+    first_lines: float = 0.5
+    """After that, whole lines are shown while the rest is still being written."""
+    look_again: float = 0.1
 
 
 Source = Literal["kept", "adopted", "new"]
@@ -175,12 +178,31 @@ class Session:
                 running, source = self._begin(view, self._options(view, explicit)), "new"
             else:
                 self._counts.adopted += 1
-            await self._wait(running, turn)
+            if await self._first_lines(running, view, turn, explicit):
+                return running.generation, source
             if running.generation.failed:
                 return None, source
             if not turn.done() and (kept := self._kept(view, explicit)) is not None:
                 return kept, source
         return None, source
+
+    async def _first_lines(self, running: Running, view: View, turn: asyncio.Future[None], explicit: bool) -> bool:
+        """Waits until a generation ends; True if it takes long and has whole lines to show before."""
+        patience: float | None = None if explicit else self._linger.first_lines
+        while not turn.done() and not running.task.done():
+            await self._wait(running, turn, patience)
+            if not explicit and not turn.done() and self._says_enough(running, view):
+                return True
+            patience = None if explicit else self._linger.look_again
+        return False
+
+    def _says_enough(self, running: Running, view: View) -> bool:
+        """Whether what was written so far has whole lines to show; the rest is there when they are accepted."""
+        generation = running.generation
+        typed = generation.typed(view)
+        if running.task.done() or typed is None or "\n" not in generation.raws.get(0, "")[len(typed) :].strip():
+            return False
+        return generation.answer(view, typed, self.settings.suggest.multiline) is not None
 
     def _kept(self, view: View, explicit: bool) -> Generation | None:
         """A finished generation for this view: with something left to say, or with nothing from the start."""
@@ -198,7 +220,9 @@ class Session:
     def _adopted(self, view: View, explicit: bool) -> Running | None:
         """The running generation, if it is on its way to answer this view."""
         running = self._running
-        if running is None or running.generation.view.uri != view.uri or running.task.cancelling():
+        if running is None or running.generation.view.uri != view.uri:
+            return None
+        if running.task.done() or running.task.cancelling():
             return None
         generation = running.generation
         if generation.options.alternatives < self._alternatives(explicit):
@@ -237,13 +261,13 @@ class Session:
         self._on_activity(not running.ahead)
         return running
 
-    async def _wait(self, running: Running, turn: asyncio.Future[None]) -> None:
-        """Until the generation ends or the turn is over. A cancel starts the clock for what nobody else wants."""
+    async def _wait(self, running: Running, turn: asyncio.Future[None], seconds: float | None = None) -> None:
+        """Until the generation ends, the turn is over or time is up. A cancel starts the clock."""
         running.keep()
         running.waiting += 1
         began = time.monotonic()
         try:
-            await asyncio.wait([running.task, turn], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running.task, turn], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             running.stop_after(self._linger.agreed if turn.done() else self._linger.cancelled)
             raise

@@ -54,6 +54,8 @@ from lsp_server.wire import (
 log = logging.getLogger(__name__)
 
 Job = Complete | Warm | Describe | Command
+POLITENESS = 3
+"""The editor and the server's event loop come first where cores are scarce."""
 JOB_KINDS = (Complete, Warm, Describe, Command)
 
 
@@ -300,6 +302,8 @@ def main() -> None:
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    if hasattr(os, "nice"):
+        os.nice(POLITENESS)
     worker = Worker(sys.stdin.buffer, sink)
     worker.run()
 

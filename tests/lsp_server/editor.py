@@ -70,7 +70,7 @@ class Editor:
             await self.until(lambda status: status["state"] == "ready", ready_s)
         return self
 
-    async def until(self, holds: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
+    async def until(self, holds: Callable[[dict[str, Any]], bool], seconds: float = 300) -> dict[str, Any]:
         """The first status, past or future, for which that holds."""
         async with asyncio.timeout(seconds):
             while not any(map(holds, self.statuses)):
@@ -126,7 +126,7 @@ class Editor:
     async def stop(self) -> int | None:
         """Shuts the server down as an editor does; its exit status."""
         if self.server.returncode is None:
-            await asyncio.wait_for(self.client.shutdown_session(), 20)
+            await asyncio.wait_for(self.client.shutdown_session(), 200)
         status = self.server.returncode
         await self.client.stop()
         return status

@@ -156,6 +156,38 @@ def test_a_request_goes_before_prefetching(make: MakeClient) -> None:
     assert client.worker.jobs[0].view.patches == ()
 
 
+def test_whole_lines_are_shown_while_the_rest_is_written(make: MakeClient) -> None:
+    client = make("x = 1\n", multiline="always")
+    client.request()
+    client.settle()
+    client.worker.step(1)
+    while not client.worker.jobs[0].raw.endswith("\n"):
+        client.worker.step(1)
+    client.worker.step(2)
+    client.settle(0.4)
+    assert client.requests
+    client.settle(0.2)
+    assert not client.requests
+    first = client.last_item
+    assert first == client.worker.jobs[0].raw.split("\n")[0]
+    client.type(first)
+    client.request()
+    client.settle(0.1)
+    assert client.worker.begun == 1
+    client.worker.finish()
+    client.settle()
+    assert client.last_item.startswith("\n")
+
+
+def test_explicit_requests_wait_for_all_of_it(make: MakeClient) -> None:
+    client = make("x = 1\n", multiline="always")
+    client.request(explicit=True)
+    client.settle()
+    client.worker.step(60)
+    client.settle(5.0)
+    assert client.requests
+
+
 def test_prefetching_may_be_off(make: MakeClient) -> None:
     client = make("x = ", prefetch=False)
     assert ask(client)

@@ -24,7 +24,7 @@ from tests.lsp_server.conftest import ROOT, STUB
 from tests.lsp_server.stub import continuation
 from tests.lsp_server.test_documents import insert
 
-SHORT = Patience(loading=20, hang=0.6, ping=0.1, backoff=0.05, backoff_limit=0.4, rest=0.1, healthy=30, goodbye=1)
+SHORT = Patience(loading=200, hang=0.6, ping=0.1, backoff=0.05, backoff_limit=0.4, rest=0.1, healthy=30, goodbye=1)
 
 
 def options(model: str = "stub", **values: object) -> EngineOptions:
@@ -40,7 +40,7 @@ class Running:
         self.client.start()
 
     async def until(self, state: str) -> WorkerStatus:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(200):
             while not any(status.state == state for status in self.statuses):
                 await asyncio.sleep(0.005)
         return next(status for status in self.statuses if status.state == state)
