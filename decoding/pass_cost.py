@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import platform
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable
