@@ -21,7 +21,7 @@ from decoding.draft_tree import DraftTree
 from decoding.errors import BadWeights, Cancelled
 from decoding.models.native_model import NativeModel
 from decoding.models.packed_folder import packed_path, packed_weights
-from decoding.native.library import native_status
+from decoding.native.library import load_library, native_status
 from tests.decoding.native.tiny_models import (
     LLAMA,
     QWEN2,
@@ -310,6 +310,12 @@ def test_kernels_of_every_instruction_set_agree(folder: Path, model: NativeModel
         assert other.runtime.endswith(name)
         found.append(one_at_a_time(other, tokens, [3], 16)[:VOCAB].numpy())
     assert np.abs(found[0] - found[1]).max() < 0.05 * found[0].std()  # rounding of a few activations
+
+
+def test_a_missing_library_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"absent\.so") as caught:
+        load_library(tmp_path / "absent.so")
+    assert "\n" not in str(caught.value)
 
 
 def test_no_processor_time_is_used_between_requests(folder: Path) -> None:
