@@ -49,6 +49,7 @@ def browser_context() -> Iterator[object]:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         context = browser.new_context(viewport={"width": 1200, "height": 720})
+        context.set_default_navigation_timeout(120_000)  # a busy machine loads the workbench in half a minute
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield context
         context.close()

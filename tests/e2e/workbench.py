@@ -122,13 +122,9 @@ class Workbench:
         box.wait_for(state="visible")
         box.fill(f">{text}" if commands else text)
         title = re.compile("^" + re.escape(text.rsplit("/", 1)[-1]), re.IGNORECASE)
-        labels = self.page.locator(".quick-input-list .monaco-list-row .quick-input-list-label")
-
-        def found() -> list[int]:
-            return [index for index, label in enumerate(labels.all_text_contents()) if title.match(label)]
-
-        [index, *_] = until(found, f"{text!r} in the palette")
-        self.press(*["ArrowDown"] * index, "Enter")
+        rows = self.page.locator(".quick-input-list .monaco-list-row .quick-input-list-label")
+        # A command may load pages into a view, and those must not be waited for.
+        rows.filter(has_text=title).first.click(timeout=60_000, no_wait_after=True)
 
     def change_settings(self, settings: dict[str, Any]) -> None:
         """Edits the user settings as a person would: in the editor."""
