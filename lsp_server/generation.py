@@ -19,6 +19,9 @@ from lsp_server.lines import decode
 
 WINDOW = 20_000
 """Bytes around the cursor that the text rules may look at."""
+LONGEST = 20_000
+"""Bytes that may have been typed since: more is no longer the same place."""
+_NEAR = 64
 _CLOSERS = re.compile(rb"[)\]}\"']{0,4}\Z")
 """What editors add by themselves behind the cursor when a bracket or quote is typed."""
 
@@ -47,6 +50,10 @@ class Generation:
         return cls(view, options, view.data[: view.offset], view.data[view.offset :])
 
     @property
+    def _near(self) -> bytes:
+        return self.prefix[-_NEAR:]
+
+    @property
     def size(self) -> int:
         """Bytes of memory that keeping it costs, about."""
         return len(self.prefix) + len(self.suffix)
@@ -64,18 +71,23 @@ class Generation:
         self.finished = True
 
     def typed(self, view: View) -> str | None:
-        """What stands between this text's place and the view's cursor; None where the view is another place.
+        """What stands between this text's place and the view's cursor, if it begins one of the texts; None where it
+        does not or where the view is another place.
 
         Closers that an editor adds behind the cursor do not make it another place.
         """
         data, start = view.data, len(self.prefix)
         end = len(data) - len(self.suffix)
-        if not start <= view.offset <= end or not data.startswith(self.prefix) or not data.endswith(self.suffix):
+        if not start <= view.offset <= min(end, start + LONGEST) or data[max(0, start - _NEAR) : start] != self._near:
             return None
+        typed = _newlines(decode(data[start : view.offset]))
         added = data[view.offset : end]
+        if not any(self.may_follow(typed, rank) for rank in self.raws or (0,)):
+            return None
         if added and (view.offset == start or not _CLOSERS.match(added)):
             return None
-        return _newlines(decode(data[start : view.offset]))
+        # The whole text last: it takes longest, and of the many texts that were kept only one or two get so far.
+        return typed if data.startswith(self.prefix) and data.endswith(self.suffix) else None
 
     def agrees(self, data: bytes) -> bool:
         """Whether a text may still turn out to follow this one: what was put into its place begins it, so far."""
@@ -86,9 +98,9 @@ class Generation:
         closers = len(put) - len(put.rstrip(")]}\"'"))
         return any(self.may_follow(_newlines(put[: len(put) - cut])) for cut in range(min(closers, 4) + 1))
 
-    def may_follow(self, typed: str) -> bool:
-        """Whether the first text begins with `typed`, or may yet."""
-        raw = self.raws.get(0, "")
+    def may_follow(self, typed: str, rank: int = 0) -> bool:
+        """Whether a text begins with `typed`, or may yet."""
+        raw = _newlines(self.raws.get(rank, ""))
         return raw.startswith(typed) or (not self.finished and typed.startswith(raw))
 
     def answer(self, view: View, typed: str, multiline: Multiline, rank: int = 0) -> Trimmed | None:

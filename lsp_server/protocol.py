@@ -47,39 +47,38 @@ class Protocol(LanguageServerProtocol):
                 self._send_response(data["id"], error=error.to_response_error())
             raise
 
+    # Ours alone, and called directly: for handlers that are generators, as its own are, pygls keeps every notification
+    # for ever.
+
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Generator[Any, Any, None]:
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+        self.fm.features[types.TEXT_DOCUMENT_DID_OPEN](params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+        self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE](params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Generator[Any, Any, None]:
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+        self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE](params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Generator[Any, Any, None]:
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_OPEN], (params,), None
+        self.fm.features[types.NOTEBOOK_DOCUMENT_DID_OPEN](params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(
-        self, params: types.DidChangeNotebookDocumentParams
-    ) -> Generator[Any, Any, None]:
+    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CHANGE], (params,), None
+        self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CHANGE](params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(
-        self, params: types.DidCloseNotebookDocumentParams
-    ) -> Generator[Any, Any, None]:
+    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """Calls our handler only."""
-        yield self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CLOSE], (params,), None
+        self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CLOSE](params)
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:

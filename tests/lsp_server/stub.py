@@ -71,7 +71,9 @@ class StubAssistant:
         self.asked += 1
         misbehave(snapshot.text)
         data = snapshot.text.encode()
-        before, after = data[: snapshot.offset].decode(), data[snapshot.offset :].decode()
+        offset = snapshot.offset  # what the language looks at is near: a large file must not cost the stub more
+        before = data[max(0, offset - 1000) : offset].decode("utf-8", "ignore")
+        after = data[offset : offset + 1000].decode("utf-8", "ignore")
         multiline = options.multiline == "always"
         text, stop = "", "length"
         for _ in range(options.max_tokens):
