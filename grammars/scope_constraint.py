@@ -154,15 +154,29 @@ class ScopeConstraint:
         Never raises: where the view has an escape hatch, the state allows everything and says why in `off_reason`.
         """
         reading = read(LexicalState(), before)
-        # What the statement has bound so far counts behind it: the parameters of a `def` whose body is to come.
-        bound = {event.text for event in reading.events if isinstance(event, Word) and event.kind is WordKind.BINDING}
-        names = Names(_encoded(seen.names) | bound, _ALWAYS)
-        later, enclosing = _encoded(seen.later), _encoded(seen.enclosing)
+        now, after, defers = _bound_by(reading)
+        names = Names(_encoded(seen.names) | now | (_encoded(seen.later) if defers else frozenset()), _ALWAYS)
+        later, enclosing = _encoded(seen.later), _encoded(seen.enclosing) | after
         setting = _Setting(self, mode == "hard", later, enclosing, attributes, seen.escape_hatch)
         state = reading.state
-        if state.word and not may_become_name(names, state.word):
-            state = replace(state, kind=WordKind.FREE)  # the user types a name that is new: theirs to finish
+        governed = state.kind.legalised_by is not None or state.kind is WordKind.ELEMENT
+        if state.word and governed and not may_become_name(names, state.word):
+            state = replace(state, kind=WordKind.BINDING)  # the user types a name that is new: theirs to finish
         return ScopeState(setting, self.node(state), names)
+
+
+def _bound_by(reading: Reading) -> tuple[frozenset[bytes], frozenset[bytes], bool]:
+    """What a statement that is begun binds: names that count at once (the parameters of a `def`), names that count
+    behind it (the targets of an assignment), and whether its body runs later."""
+    now, after, defers, previous = set(), set(), False, None
+    for event in reading.events:
+        if isinstance(event, Word):
+            defers |= event.kind is WordKind.FREE and event.text in DEFERRING
+            now |= {event.text} if event.kind is WordKind.BINDING else set()
+            previous = event
+        elif previous is not None and event.byte in (previous.kind.legalised_by or b""):
+            after.add(previous.text)
+    return frozenset(now), frozenset(after), defers
 
 
 def _encoded(names: frozenset[str]) -> frozenset[bytes]:

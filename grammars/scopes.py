@@ -13,8 +13,8 @@ Knows pieces and their facts; must not know tokens or models.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -242,14 +242,36 @@ def visible_names(text: str | bytes, offset: int) -> ScopeView:
 
 def view(index: ScopeIndex, offset: int) -> ScopeView:
     """The scope view of an indexed document at a byte offset."""
+    seen = _view(index, offset, _insertions(index, offset))
+    deeper = _deeper_indent(index.text, offset)
+    if deeper:
+        inside = _view(index, offset, [deeper + PLACEHOLDER])
+        if inside.position is not PositionKind.UNKNOWN:
+            return replace(seen, names=seen.names | inside.names, enclosing=seen.enclosing | inside.enclosing)
+    return seen
+
+
+def _view(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> ScopeView:
+    """The view where the first of `insertions` stands with which the code around it can be read."""
     prefix = typed_prefix(index.text, offset)
-    for insertion in _insertions(index, offset):
+    for insertion in insertions:
         probe = index.edited(offset, offset, insertion) if insertion else index
         at = offset + insertion.find(PLACEHOLDER) if insertion else offset
         entry = probe.entry_at(at)
         if not probe.entries[entry].facts.damaged:
             return _view_in(probe, entry, at, prefix)
     return _view_in(index, index.entry_at(offset), offset, prefix)
+
+
+def _deeper_indent(text: bytes, offset: int) -> bytes:
+    """On an empty line that is indented less than the code before it: what it lacks, for what is typed there may
+    begin with more blanks and go on with that code."""
+    line_start = max(text.rfind(b"\n", 0, offset), text.rfind(b"\r", 0, offset)) + 1
+    if text[line_start:offset].strip() or text[offset : offset + 1] not in (b"", b"\n", b"\r"):
+        return b""
+    before = text[:line_start].rstrip()
+    last = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
+    return b" " * (len(last) - len(last.lstrip()) - (offset - line_start))
 
 
 def word_at(text: bytes, offset: int) -> str:

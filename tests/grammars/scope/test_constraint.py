@@ -152,6 +152,11 @@ _FUNCTION = "alpha = 1\ndef beta(x):\n    return |\n"
         ("print(value=|)", "print"),
         ("def f(zeta, value=|", "None):\n    zeta"),
         ("for zeta in |", "print:\n    zeta"),
+        ("def f(zet|", "a):\n    zeta"),
+        ("def f(|):\n    pass\nzeta = 1\n", "x=1):\n    zeta"),
+        ("zeta = print(|)", "1)\nzeta"),
+        ("zet|", "a = 1\nzeta"),
+        ("def f(zeta):\n    zeta\n|", "    zeta"),
         ("class A:\n    alpha = 1\n    def f(self):\n        self\n|", "    beta = alpha"),
     ],
 )
