@@ -179,6 +179,8 @@ class NativeModel:
 
     def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8) -> TreeLogits:
         """See `TargetModel.forward_tree`; the logits are overwritten by the next pass."""
+        if not 1 <= top_k <= binding.MAX_TOP:
+            raise ValueError(f"top_k is 1 to {binding.MAX_TOP}, not {top_k}")
         own = _own(cache)
         tokens = np.concatenate([np.array([root], np.int32), tree.token_ids.astype(np.int32, copy=False)])
         count = len(tokens)

@@ -15,7 +15,6 @@
 // Changes with any struct or signature below; the caller refuses a library of another version.
 DRAFTWOOD_API int32_t draftwood_abi();
 DRAFTWOOD_API const char* draftwood_isa();
-DRAFTWOOD_API const draftwood::Kernels* draftwood_kernels(const char* name);
 
 // `isa` null: the best of this machine; another name that it lacks: null is returned.
 DRAFTWOOD_API draftwood::Model* draftwood_model_create(const draftwood::ModelWeights* weights, const char* isa,
@@ -28,7 +27,3 @@ DRAFTWOOD_API void draftwood_cache_keep(draftwood::Cache* cache, int32_t length,
 DRAFTWOOD_API int32_t draftwood_forward(draftwood::Model* model, draftwood::Cache* cache, int32_t length,
                                         const draftwood::Rows* rows, const draftwood::Scores* scores,
                                         draftwood::CancelCheck cancelled);
-
-// Quantise float[outputs][inputs] into the tiles of a Matrix (see kernels.h). Returns 0 where a value is not finite.
-DRAFTWOOD_API int32_t draftwood_pack(const float* weights, int32_t outputs, int32_t inputs, int32_t scale_groups,
-                                     uint8_t* packed, float* scales);

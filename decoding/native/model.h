@@ -103,7 +103,6 @@ class Model {
   ~Model();
 
   const Kernels& kernels() const { return kernels_; }
-  int threads() const { return pool_.size(); }
   const ModelWeights& weights() const { return weights_; }
 
   // Run the rows after the first `length` tokens of the cache. Without `scores`, only keys and values are wanted

@@ -1,5 +1,7 @@
 #include "thread_pool.h"
 
+#include <system_error>
+
 namespace draftwood {
 namespace {
 
@@ -18,7 +20,11 @@ inline void pause() {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : tickets_(threads) {
-  for (int i = 1; i < threads; i++) workers_.emplace_back([this, i] { work(i); });
+  try {
+    for (int i = 1; i < threads; i++) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error&) {
+    // No more threads to be had: the others take the ranges of those that are missing.
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -23,6 +23,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  // Ranges that chunks are divided into: one a thread.
   int size() const { return static_cast<int>(tickets_.size()); }
 
   // Between begin() and end() the workers are awake; end() lets them sleep at once.
