@@ -6,11 +6,12 @@ Knows tokens, documents as bytes, and the syntax. Must not know names and scopes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.constraint import Bitmask, bit_is_set
+from grammars.constraint import Bitmask, bit_is_set, bitmask_of
 from grammars.python_cursor import LineCache, open_at_cursor
 from grammars.python_masks import SyntaxMasks
 from grammars.python_right import RightContext
@@ -18,11 +19,49 @@ from grammars.python_states import State, python
 from grammars.vocabulary import Vocabulary
 from grammars.warm_sample import SAMPLE
 
-_MOST_BLANKS = 12
-"""So many tokens of nothing but white space may follow each other. In the standard library no more than 3 do."""
-
-
+_MOST_NEWLINES = 12
+_MOST_SPACES = 160
+"""So much white space may be written in one go. In the standard library no more than 6 newlines follow each other, and
+no more than 72 other blanks; models that loop write either without end."""
+_BLANKS = b" \t\n\r\f"
 _WARM_STEP = 7
+
+
+@dataclass(frozen=True, slots=True)
+class BlankRun:
+    """White space written in one go: its newlines, and the blanks after the last of them."""
+
+    newlines: int = 0
+    spaces: int = 0
+
+    def after(self, text: bytes) -> BlankRun | None:
+        """The run after one more token, None where it becomes too long. Anything else than white space ends it."""
+        if text.strip(_BLANKS):
+            return _NO_BLANKS
+        newlines = text.count(b"\n")
+        tail = len(text.rpartition(b"\n")[2])
+        run = BlankRun(self.newlines + newlines, tail if newlines else self.spaces + tail)
+        return run if run.newlines <= _MOST_NEWLINES and run.spaces <= _MOST_SPACES else None
+
+
+_NO_BLANKS = BlankRun()
+
+
+class BlankTokens:
+    """The tokens of white space only."""
+
+    def __init__(self, vocabulary: Vocabulary, ids: list[int]) -> None:
+        texts = [vocabulary.tokens[token] for token in ids]
+        self._size = vocabulary.size
+        self._ids = np.asarray(ids, dtype=np.int32)
+        self._newlines = np.array([text.count(b"\n") for text in texts], dtype=np.int32)
+        self._tails = np.array([len(text.rpartition(b"\n")[2]) for text in texts], dtype=np.int32)
+
+    def too_long(self, run: BlankRun) -> Bitmask:
+        """Those that would make `run` too long."""
+        spaces = np.where(self._newlines > 0, self._tails, self._tails + run.spaces)
+        refused = (self._newlines + run.newlines > _MOST_NEWLINES) | (spaces > _MOST_SPACES)
+        return bitmask_of(self._ids[refused], self._size)
 
 
 class PythonConstraint:
@@ -36,9 +75,7 @@ class PythonConstraint:
         self.vocabulary = vocabulary
         self.masks = SyntaxMasks(vocabulary)
         self._lines = LineCache()
-        blank = self.masks.sets.where(lambda text: not text.strip(b" \t\n\r\f"))
-        self.blank_ids = frozenset(blank)
-        self.blank_mask = self.masks.sets.mask(blank)
+        self.blanks = BlankTokens(vocabulary, self.masks.sets.where(lambda text: not text.strip(_BLANKS)))
         self.closing = self.masks.sets.where(lambda text: any(byte in b")]}" for byte in text))
         self.end_mask = self.masks.sets.mask(vocabulary.end)
 
@@ -86,7 +123,7 @@ class PythonState:
         constraint: PythonConstraint,
         syntax: State | None,
         right: RightContext | None,
-        blanks: int = 0,
+        blanks: BlankRun = _NO_BLANKS,
         off_reason: str | None = None,
     ) -> None:
         self._constraint = constraint
@@ -116,8 +153,8 @@ class PythonState:
             return self
         vocabulary = constraint.vocabulary
         text = vocabulary.tokens[token] if 0 <= token < vocabulary.size else b""
-        blanks = self._blanks + 1 if token in constraint.blank_ids else 0
-        if not text or blanks > _MOST_BLANKS:
+        blanks = self._blanks.after(text)
+        if not text or blanks is None:
             return None
         read = syntax.read(text)
         if read is None or self._closes_too_much(read):
@@ -161,8 +198,7 @@ class PythonState:
     def _compute_mask(self, syntax: State) -> Bitmask:
         constraint = self._constraint
         mask = constraint.masks.mask(syntax)
-        if self._blanks >= _MOST_BLANKS:
-            mask = mask & ~constraint.blank_mask
+        mask = mask & ~constraint.blanks.too_long(self._blanks)
         if syntax.machine.depth and self._right is not None and self._right.best.depth:
             refused = [t for t in constraint.closing if bit_is_set(mask, t) and self.advance(t) is None]
             mask = mask & ~constraint.masks.sets.mask(refused)
