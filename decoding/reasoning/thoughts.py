@@ -6,11 +6,14 @@ Knows model folders' templates and the thought grammar's marks. Must not know th
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from decoding.chat import ChatTemplate
-from decoding.models.loading import LoadedModel
 from decoding.reasoning.requests import Thoughts
 from grammars.reasoning import PLAN_MARKS, TEXT_MARKS, ThoughtMarks
+
+if TYPE_CHECKING:
+    from decoding.chat import ChatTemplate
+    from decoding.models.loading import LoadedModel
 
 OPEN, CLOSE = "<think>", "</think>"
 _SHOWN_OPEN, _SHOWN_CLOSE = f"{OPEN}\n", f"\n{CLOSE}\n\n"

@@ -261,6 +261,11 @@ def test_something_urgent_is_served_while_the_server_is_silent(script) -> None:
     assert served == ["w * h"]
 
 
+def test_a_remote_server_needs_no_torch_here() -> None:
+    code = "import sys, decoding.remote; sys.exit(bool({'torch', 'transformers', 'pygls'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`llama_cpp.server` of the package index with the smallest registered model."""
