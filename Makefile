@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 INSTALL_INPUTS := pyproject.toml setup.py tools/install.py $(wildcard decoding/native/*.cpp decoding/native/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench vsix clean
+.PHONY: help demo test test-fast check format bench bench-grammar vsix clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ format: $(VENV)/installed-test ## Format the code
 
 bench: $(VENV)/installed-test ## Measure this machine
 	$(BIN)/draftwood bench
+
+bench-grammar: $(VENV)/installed-test ## Measure the syntax constraint: soundness, what it refuses, what it costs
+	$(BIN)/python -m tests.benchmarks.grammar_syntax
 
 vsix: ## Package the VS Code extension
 	cd editor-client/vscode && npm ci && npm run package
