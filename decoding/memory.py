@@ -89,7 +89,8 @@ def need_of(arch: Architecture, context_tokens: int, runtime: Runtime = "native"
     embedding = 0 if arch.tied else arch.padded_vocab * arch.hidden_size
     count = arch.linear_weights + embedding
     if runtime == "native":
-        scales = 4 * (count // arch.hidden_size + embedding // GROUP)
+        by_group = embedding + arch.layers * arch.hidden_size * arch.feed_size  # the down projections
+        scales = 4 * (count // arch.hidden_size + by_group // GROUP)
         weights, cache = count + scales, arch.kv_bytes_per_token * context_tokens
     else:
         width = 2 if runtime == "bfloat16" else 4
