@@ -34,6 +34,13 @@ from grammars.token_sets import ALL_BYTES, DIGITS, IDENTIFIER, LETTERS, TokenSet
 _NAME_CHARACTERS = re.compile(rb"[-A-Za-z0-9 ()]+\Z")
 
 
+_HEXADECIMAL = ("x_start", "x", "x_")
+_AFTER_DIGIT = re.compile(
+    rb"(?:a|an|e|el|els|f|fo|i|o|n|no)\Z|and|else|for|if|in|is|or|not|[xXjJ_]|[eEoObB](?![A-Za-z]{2})"
+)
+"""The letters that may follow a digit which is no hexadecimal one: a keyword, an exponent, a base, an imaginary."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delegate:
     """The tokens `subset` do what they would do in `mode` after `events`."""
@@ -149,7 +156,11 @@ class Planner:
     def _(self, mode: Number) -> Plan:
         ends = frozenset(b for b in range(128) if b not in LETTERS | DIGITS and not number_step(mode.state, chr(b)))
         goes_on = ALL_BYTES - ends - frozenset(range(0x80, 0x100))
-        plan = Plan(read=self.sets.beginning(b for b in goes_on if mode.step(b) is not None))
+        read = self.sets.beginning(b for b in goes_on if mode.step(b) is not None)
+        if mode.state not in _HEXADECIMAL:
+            texts = self.sets.vocabulary.tokens
+            read = [t for t in read if texts[t][0] not in LETTERS or _AFTER_DIGIT.match(texts[t])]
+        plan = Plan(read=read)
         kind = number_kind(mode.state)
         if kind is not None:
             code = mode.lexer.get(Space, mode.frames)
@@ -224,7 +235,8 @@ class Planner:
         if mode.length == 0:
             return Plan(read=self.sets.beginning(b"{"))
         names = self._character_names
-        return Plan(always=self.sets.mask(names), read=set(self.sets.ordinary) - set(names))
+        closing = self.sets.where(lambda text: b"}" in text)
+        return Plan(always=self.sets.mask(names), read=closing)
 
     @cached_property
     def _character_names(self) -> list[int]:
@@ -234,7 +246,9 @@ class Planner:
     def _(self, mode: Conversion) -> Plan:
         sets = self.sets
         if not mode.letter:
-            return Plan(read=sets.beginning(b"sra="))
+            texts = sets.vocabulary.tokens
+            short = [t for t in sets.beginning(b"sra") if len(texts[t]) == 1 or texts[t][1] not in IDENTIFIER]
+            return Plan(read=[*sets.beginning(b"="), *short])
         closed = mode.step(0x20)
         assert closed is not None, "white space may follow a conversion"
         others = sets.mask_beginning(ALL_BYTES - IDENTIFIER)
