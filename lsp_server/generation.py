@@ -17,7 +17,7 @@ from decoding.trimming import Trimmed, trim
 from lsp_server.documents import View
 from lsp_server.lines import decode
 
-WINDOW = 20_000
+WINDOW = 8_000
 """Bytes around the cursor that the text rules may look at."""
 LONGEST = 20_000
 """Bytes that may have been typed since: more is no longer the same place."""

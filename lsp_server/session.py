@@ -22,7 +22,7 @@ from decoding.messages import Chunk, EngineOptions
 from decoding.trimming import Trimmed
 from lsp_server.counts import Counts
 from lsp_server.documents import View
-from lsp_server.generation import WINDOW, Generation
+from lsp_server.generation import Generation
 from lsp_server.pace import Pace
 from lsp_server.running import Cache, Running
 from lsp_server.settings import Settings
@@ -344,12 +344,14 @@ class Session:
         return chosen / 1000 if chosen >= 0 else self._pace.delay(time.monotonic())
 
 
+LINE = 1_000
+"""Bytes on either side that hold the cursor's line, or as much of a longer one as matters."""
 _OPENS_GAP = re.compile(r"[\s(\[{=+\-*/%<>,:.|&^~!@\"']\Z")
 
 
 def makes_sense(view: View) -> bool:
     """Whether to suggest unasked: not inside a word, and before other text of the line only into a gap or brackets."""
-    hole = Hole.at(*view.window(WINDOW, WINDOW))
+    hole = Hole.at(*view.window(LINE, LINE))
     after = hole.after.strip()
     if not after:
         return True
