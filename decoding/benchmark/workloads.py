@@ -157,8 +157,7 @@ def _questions(assistant: Assistant, count: int) -> Iterator[Case]:
 
 
 def _creative(assistant: Assistant, count: int) -> Iterator[Case]:
-    """At temperature 1, which is where drafting pays least; more than 16 cases repeat the prompts."""
-    for index in range(count):
-        text = _CREATIVE[index % len(_CREATIVE)]
+    """At temperature 1, which is where drafting pays least. No prompt twice: sources would know the answer."""
+    for index, text in enumerate(_CREATIVE[:count]):
         ids = _chat_ids(assistant, text)
         yield Case(f"{index}", "creative", tuple(ids), 128, temperature=1.0)
