@@ -22,7 +22,7 @@ from decoding.errors import BadPosition, Cancelled
 from decoding.hole import Hole
 from decoding.kv_cache import CachePool
 from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot, StopReason
-from decoding.models.loading import LoadedModel, Progress, load_model
+from decoding.models.loading import LoadedModel, Progress, fitted, load_model
 from decoding.models.target import KVCache
 from decoding.prompts import Layout, Prompt
 from decoding.reasoning.backend import LocalBackend
@@ -80,8 +80,8 @@ class Assistant:
 
     def __init__(self, options: EngineOptions, progress: Progress = lambda _: None) -> None:
         """Provision and load the model of `options`. Raises UnknownModel or ModelError."""
+        self.options = options = fitted(options, progress)
         self.model: LoadedModel = load_model(options, progress)
-        self.options = options
         vocabulary = self.model.vocabulary
         ends = self.model.folder.end_token_ids
         self.layout = Layout(

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from decoding.errors import BadWeights
+from decoding.memory import Runtime, plan_memory
 from decoding.messages import EngineOptions, ModelProgress
+from decoding.models.architecture import Architecture, Unsupported
 from decoding.models.folder import ModelFolder
 from decoding.models.provision import ensure_model, ensure_safetensors
 from decoding.models.target import TargetModel
@@ -58,6 +60,29 @@ class LoadedModel:
         finally:
             self.tokenizer.encode_special_tokens = True
         return ids
+
+
+def fitted(options: EngineOptions, progress: Progress) -> EngineOptions:
+    """`options` with what does not fit into free memory given up: context, then the draft model (both are logged).
+
+    Raises OutOfMemory, with the numbers, where the model itself does not fit; UnknownModel or another ModelError where
+    it cannot be had. GPUs, and architectures whose needs are not known, are not planned for.
+    """
+    if pick_device(options.device) != "cpu":
+        return options
+    try:
+        target = Architecture.from_config(ensure_model(options.model, progress).config())
+        name = options.draft_model
+        draft = Architecture.from_config(ensure_model(name, progress).config()) if name is not None else None
+    except Unsupported:
+        return options
+    runtime: Runtime = "bfloat16" if options.runtime == "transformers" else "native"
+    plan = plan_memory(target, options.context_tokens, draft=draft, runtime=runtime)
+    if plan.given_up:
+        _log.warning("%s runs without %s: %s", options.model, ", ".join(plan.given_up), plan)
+    return options.model_copy(
+        update={"context_tokens": plan.context_tokens, "draft_model": name if plan.draft is not None else None}
+    )
 
 
 def load_model(options: EngineOptions, progress: Progress) -> LoadedModel:
