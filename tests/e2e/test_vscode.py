@@ -126,7 +126,7 @@ def test_the_suggest_widget_may_be_open(window):
 
 
 def test_an_untitled_file(window):
-    window.palette("File: New Untitled Text File")
+    window.press("Control+Alt+n")
     window.page.wait_for_selector('.tab.active[data-resource-name^="Untitled"]')
     window.palette("Change Language Mode")
     window.type("python")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -121,10 +120,14 @@ class Workbench:
         box = self.page.locator(".quick-input-widget input[type=text]")
         box.wait_for(state="visible")
         box.fill(f">{text}" if commands else text)
-        title = re.compile("^" + re.escape(text.rsplit("/", 1)[-1]), re.IGNORECASE)
-        rows = self.page.locator(".quick-input-list .monaco-list-row .quick-input-list-label")
-        # A command may load pages into a view, and those must not be waited for.
-        rows.filter(has_text=title).first.click(timeout=60_000, no_wait_after=True)
+        first = self.page.locator(".quick-input-list .monaco-list-row").first
+        wanted = text.rsplit("/", 1)[-1].lower()
+
+        def listed() -> bool:
+            return first.count() > 0 and wanted in (first.text_content() or "").lower()
+
+        until(listed, f"{wanted!r} in the palette", seconds=60)
+        self.press("Enter")
 
     def change_settings(self, settings: dict[str, Any]) -> None:
         """Edits the user settings as a person would: in the editor."""
