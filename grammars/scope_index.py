@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from grammars.scope_facts import ParsedPiece, PieceFacts, facts_of, parse
+from grammars.scope_collector import facts_of
+from grammars.scope_facts import ParsedPiece, PieceFacts, parse
 from grammars.scope_pieces import Piece, Stack, cut
 
 # Below this many bytes a fresh parse costs less than finding the difference and editing the old tree (measured:

@@ -1,5 +1,5 @@
 ; Which nodes open a scope, bind a name, or make the names of a scope unknowable.
-; The capture name is the kind of event; grammars/scope_facts.py says what each kind does.
+; The capture name is the kind of event; grammars/scope_collector.py says what each kind does.
 
 ; Scopes.
 (function_definition) @function

@@ -1,0 +1,488 @@
+"""Read one piece of Python text into facts: what its tree binds, and where.
+
+Knows tree-sitter nodes and Python's binding rules; the results are those of `grammars.scope_facts`. A piece that the
+grammar cannot read is never interpreted through an error-recovering tree, whose shape depends on the history of
+edits: then every word of it counts as bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+
+from tree_sitter import Node, QueryCursor
+
+from grammars.scope_facts import (
+    NEVER,
+    Binding,
+    BindingKind,
+    Hatch,
+    ParsedPiece,
+    PieceFacts,
+    Scope,
+    ScopeKind,
+    identifier,
+    load_query,
+    visible,
+)
+from grammars.scope_pieces import Piece
+
+_WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
+
+
+def facts_of(piece: Piece, parsed: ParsedPiece) -> PieceFacts:
+    """The facts of a piece from its tree."""
+    if piece.misindented or parsed.tree.root_node.has_error:
+        return _damaged(piece)
+    return _Collector(piece, parsed).collect()
+
+
+def _damaged(piece: Piece) -> PieceFacts:
+    """Facts of a piece that cannot be parsed: any word of it may be bound, in the body around it or as a global."""
+    words = frozenset(identifier(word) for word in set(_WORD.findall(piece.text)))
+    binding = [Binding(BindingKind.WORD, 0, 0)]
+    root = Scope(ScopeKind.MODULE, "", -1, 0, len(piece.text), bindings=dict.fromkeys(words, binding))
+    scopes, body = [root], 0
+    if piece.opens_class:
+        scopes.append(Scope(ScopeKind.CLASS, "", 0, len(piece.text), len(piece.text)))
+        body = 1
+    hatches = (Hatch("star import"),) if re.search(rb"\bimport\s*\(?\s*\*", piece.text) else ()
+    return PieceFacts(tuple(scopes), (), root.bindings, hatches, body, False, True, words, words, words, frozenset())
+
+
+class _Collector:
+    """Visits the captured nodes of one tree in document order, knowing the scope that each stands in."""
+
+    def __init__(self, piece: Piece, parsed: ParsedPiece) -> None:
+        self._source = parsed.source
+        self._shift = parsed.shift
+        self._in_class = bool(piece.parents)
+        self._root = parsed.tree.root_node
+        self._end = len(parsed.source)
+        self._scopes = [Scope(ScopeKind.CLASS if self._in_class else ScopeKind.MODULE, "", -1, 0, self._end)]
+        self._regions: list[tuple[int, int, int]] = []
+        self._ahead: list[tuple[int, int, int]] = []  # heap of (start, -end, scope): regions not reached yet
+        self._stack: list[tuple[int, int]] = [(NEVER, 0)]  # (end, scope) of the regions around the current node
+        self._except_patterns: set[int] = set()
+        self._hatches: list[Hatch] = []
+        self._attributes: set[tuple[str, str]] = set()
+        self._body = 0
+        self._opens_class = piece.opens_class
+        self._future = False
+
+    def collect(self) -> PieceFacts:
+        """Visit every capture, then move what `global` and `nonlocal` declare to where it belongs."""
+        handlers: dict[str, Callable[[Node], None]] = {
+            "function": self._function,
+            "class": self._class,
+            "lambda": self._lambda,
+            "comprehension": self._comprehension,
+            "type_alias": self._type_alias,
+            "assignment": self._assignment,
+            "augmented": self._augmented,
+            "walrus": self._walrus,
+            "for": self._for,
+            "while": self._while,
+            "as": self._as,
+            "except": self._except,
+            "import": self._import,
+            "future": self._import,
+            "delete": self._delete,
+            "global": self._declare_global,
+            "nonlocal": self._declare_nonlocal,
+            "capture": self._capture,
+            "hatch.star_import": self._star_import,
+            "hatch.call": self._call,
+            "hatch.export": self._export,
+            "hatch.module": self._module,
+            "try": self._try,
+            "attribute_target": self._attribute,
+        }
+        events: list[tuple[int, int, Callable[[Node], None], Node]] = []
+        for kind, nodes in QueryCursor(load_query("scopes")).captures(self._root).items():
+            if kind.startswith("_"):  # only there for a predicate of the query
+                continue
+            handler = handlers[kind]
+            events.extend((node.start_byte, -node.end_byte, handler, node) for node in nodes)
+        events.sort(key=lambda event: event[:2])
+        for start, _, handler, node in events:
+            self._move_to(start)
+            handler(node)
+        return self._facts()
+
+    def _move_to(self, position: int) -> None:
+        """Leave the regions that end before `position` and enter those that begin there."""
+        while self._ahead and self._ahead[0][0] <= position:
+            start, negative_end, scope = heappop(self._ahead)
+            while self._stack[-1][0] <= start:
+                self._stack.pop()
+            self._stack.append((-negative_end, scope))
+        while self._stack[-1][0] <= position:
+            self._stack.pop()
+
+    @property
+    def _scope(self) -> int:
+        return self._stack[-1][1]
+
+    def _open(self, kind: ScopeKind, name: str, node: Node, parent: int) -> int:
+        self._scopes.append(Scope(kind, name, parent, node.start_byte - self._shift, node.end_byte - self._shift))
+        return len(self._scopes) - 1
+
+    def _region(self, start: int, end: int, scope: int) -> None:
+        """Code between two offsets, not before the current node, is evaluated in `scope`."""
+        heappush(self._ahead, (start, -end, scope))
+        self._regions.append((start - self._shift, end - self._shift, scope))
+
+    def _bind(
+        self,
+        scope: int,
+        kind: BindingKind,
+        name: Node,
+        effective: int,
+        expires: int = NEVER,
+        block: tuple[int, int] = (0, NEVER),
+    ) -> None:
+        text = self._text(name)
+        binding = Binding(
+            kind,
+            name.start_byte - self._shift,
+            effective - self._shift,
+            expires if expires == NEVER else expires - self._shift,
+            block,
+        )
+        self._scopes[scope].bindings.setdefault(text, []).append(binding)
+
+    def _text(self, node: Node) -> str:
+        return identifier(self._source[node.start_byte : node.end_byte])
+
+    # Scopes.
+
+    def _function(self, node: Node) -> None:
+        name = _field(node, "name")
+        self._bind(self._scope, BindingKind.FUNCTION, name, node.end_byte)
+        parent = self._type_parameters(node, name)
+        scope = self._open(ScopeKind.FUNCTION, self._text(name), node, parent)
+        parameters = _field(node, "parameters")
+        for parameter in _parameters(parameters):
+            self._bind(scope, BindingKind.PARAMETER, parameter, node.start_byte)
+        head = node.child_by_field_name("return_type") or parameters
+        self._region(head.end_byte, node.end_byte, scope)
+
+    def _class(self, node: Node) -> None:
+        name = _field(node, "name")
+        self._bind(self._scope, BindingKind.CLASS, name, node.end_byte)
+        parent = self._type_parameters(node, name)
+        scope = self._open(ScopeKind.CLASS, self._text(name), node, parent)
+        self._region(_field(node, "body").start_byte, node.end_byte, scope)
+        if self._opens_class:
+            self._body, self._opens_class = scope, False
+
+    def _type_parameters(self, node: Node, name: Node) -> int:
+        """The scope of the type parameters of a definition, or the current one where it has none (PEP 695)."""
+        parameters = node.child_by_field_name("type_parameters")
+        if parameters is None:
+            return self._scope
+        scope = self._open(ScopeKind.TYPE_PARAMETERS, self._text(name), node, self._scope)
+        self._bind_type_parameters(scope, parameters)
+        self._region(name.end_byte, node.end_byte, scope)
+        return scope
+
+    def _bind_type_parameters(self, scope: int, parameters: Node) -> None:
+        for parameter in parameters.named_children:
+            name = parameter
+            while name.type != "identifier" and name.named_children:
+                name = name.named_children[0]
+            if name.type == "identifier":
+                self._bind(scope, BindingKind.TYPE_PARAMETER, name, parameters.start_byte)
+
+    def _lambda(self, node: Node) -> None:
+        scope = self._open(ScopeKind.LAMBDA, "lambda", node, self._scope)
+        parameters = node.child_by_field_name("parameters")
+        for parameter in _parameters(parameters) if parameters else ():
+            self._bind(scope, BindingKind.PARAMETER, parameter, node.start_byte)
+        body = _field(node, "body")
+        self._region(body.start_byte, body.end_byte, scope)
+
+    def _comprehension(self, node: Node) -> None:
+        outer = self._scope
+        kind = ScopeKind.GENERATOR if node.type == "generator_expression" else ScopeKind.COMPREHENSION
+        scope = self._open(kind, _COMPREHENSION_NAMES[node.type], node, outer)
+        self._region(node.start_byte, node.end_byte, scope)
+        clauses = [child for child in node.named_children if child.type == "for_in_clause"]
+        for clause in clauses:
+            for target in _targets(_field(clause, "left")):
+                self._bind(scope, BindingKind.LOOP, target, node.start_byte)
+        first = _field(clauses[0], "right")
+        self._region(first.start_byte, first.end_byte, outer)
+
+    def _type_alias(self, node: Node) -> None:
+        left = _field(node, "left").named_children[0]
+        name = left.named_children[0] if left.type == "generic_type" else left
+        if name.type != "identifier":
+            return  # `type(x).y = z`, which the grammar takes for an alias
+        self._bind(self._scope, BindingKind.ASSIGNMENT, name, node.end_byte)
+        parent = self._scope
+        if left.type == "generic_type":
+            parent = self._open(ScopeKind.TYPE_PARAMETERS, self._text(name), node, parent)
+            self._bind_type_parameters(parent, left.named_children[1])
+            self._region(name.end_byte, node.end_byte, parent)
+        scope = self._open(ScopeKind.TYPE_ALIAS, self._text(name), node, parent)
+        value = _field(node, "right")
+        self._region(value.start_byte, value.end_byte, scope)
+
+    # Bindings.
+
+    def _assignment(self, node: Node) -> None:
+        left = _field(node, "left")
+        if node.child_by_field_name("right") is None:
+            if left.type == "identifier":
+                self._bind(self._scope, BindingKind.DECLARATION, left, node.end_byte)
+            return
+        for target in _targets(left):
+            self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
+
+    def _augmented(self, node: Node) -> None:
+        for target in _targets(_field(node, "left")):
+            self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
+
+    def _walrus(self, node: Node) -> None:
+        scope = self._scope
+        while self._scopes[scope].kind in (ScopeKind.COMPREHENSION, ScopeKind.GENERATOR):
+            scope = self._scopes[scope].parent
+        self._bind(scope, BindingKind.ASSIGNMENT, _field(node, "name"), node.end_byte)
+
+    def _for(self, node: Node) -> None:
+        iterable = _field(node, "right")
+        self._scopes[self._scope].loops.append((iterable.end_byte - self._shift, node.end_byte - self._shift))
+        for target in _targets(_field(node, "left")):
+            self._bind(self._scope, BindingKind.LOOP, target, iterable.end_byte)
+
+    def _while(self, node: Node) -> None:
+        self._scopes[self._scope].loops.append((node.start_byte - self._shift, node.end_byte - self._shift))
+
+    def _as(self, node: Node) -> None:
+        alias = node.child_by_field_name("alias")
+        if alias is None or node.id in self._except_patterns:
+            return
+        for target in _targets(alias):
+            self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
+
+    def _except(self, node: Node) -> None:
+        pattern = node.child_by_field_name("value")
+        if pattern is None or pattern.type != "as_pattern":
+            return
+        self._except_patterns.add(pattern.id)
+        for target in _targets(_field(pattern, "alias")):
+            self._bind(self._scope, BindingKind.EXCEPT, target, pattern.end_byte, expires=node.end_byte)
+
+    def _import(self, node: Node) -> None:
+        for name in node.children_by_field_name("name"):
+            bound = name.child_by_field_name("alias") or name.named_children[0]
+            self._bind(self._scope, BindingKind.IMPORT, bound, node.end_byte)
+            if node.type == "future_import_statement" and b"annotations" in (name.text or b""):
+                self._future = True
+
+    def _delete(self, node: Node) -> None:
+        block = node.parent
+        span = (0, NEVER)
+        if block is not None and block.parent is not None and not (self._shift and block.parent.start_byte == 0):
+            span = (block.start_byte - self._shift, block.end_byte - self._shift)
+        for target in _targets(node.named_children[0]):
+            self._bind(self._scope, BindingKind.DELETE, target, node.end_byte, block=span)
+
+    def _declare_global(self, node: Node) -> None:
+        self._scopes[self._scope].globals.update(self._text(name) for name in node.named_children)
+
+    def _declare_nonlocal(self, node: Node) -> None:
+        self._scopes[self._scope].nonlocals.update(self._text(name) for name in node.named_children)
+
+    def _capture(self, node: Node) -> None:
+        end = node.end_byte
+        while node.type != "identifier":
+            node = node.named_children[0]
+        if self._text(node) != "_":
+            self._bind(self._scope, BindingKind.CAPTURE, node, end)
+
+    def _attribute(self, node: Node) -> None:
+        owner = _field(node, "object")
+        if owner.type == "identifier":
+            self._attributes.add((self._text(owner), self._text(_field(node, "attribute"))))
+
+    # Where names may come from nowhere.
+
+    def _star_import(self, node: Node) -> None:
+        self._hatches.append(Hatch("star import"))
+
+    def _export(self, node: Node) -> None:
+        self._hatches.append(Hatch(f"{self._text(node)}()"))
+
+    def _module(self, node: Node) -> None:
+        self._hatches.append(Hatch("sys.modules[__name__]"))
+
+    def _call(self, node: Node) -> None:
+        name = self._text(node)
+        call = node.parent
+        arguments = call.child_by_field_name("arguments") if call else None
+        if call is None or arguments is None:
+            return
+        count = arguments.named_child_count
+        if name == "globals":
+            unknowable = self._may_write(call)
+        elif name == "exec":
+            unknowable = count < 2
+        else:  # `locals()` and `vars()` are the namespace itself only outside of functions
+            kind = self._scopes[self._scope].kind
+            unknowable = kind in (ScopeKind.MODULE, ScopeKind.CLASS) and count == 0 and self._may_write(call)
+            if kind is ScopeKind.CLASS and unknowable:  # methods do not see what the class body gains
+                start, end = self._scopes[self._scope].start, self._scopes[self._scope].end
+                self._hatches.append(Hatch(f"{name}()", start, end))
+                return
+        if unknowable:
+            self._hatches.append(Hatch(f"{name}()"))
+
+    def _may_write(self, call: Node) -> bool:
+        """Whether names may be bound through the namespace that `call` returns: not where it is only read."""
+        user = call.parent
+        if user is None:
+            return True
+        if user.type == "attribute":
+            return self._text(_field(user, "attribute")) in ("update", "setdefault", "__setitem__")
+        if user.type == "subscript":
+            outer = user.parent
+            return outer is not None and outer.type not in _READS and outer.child_by_field_name("right") != user
+        if user.type == "argument_list" and user.parent is not None:
+            function = user.parent.child_by_field_name("function")
+            return function is None or (function.text or b"").decode("utf-8", "replace") not in _READERS
+        return user.type not in _READING_USES
+
+    def _try(self, node: Node) -> None:
+        for clause in node.named_children:
+            if clause.type == "except_clause" and self._catches_name_error(clause):
+                body = _field(node, "body")
+                start, end = body.start_byte - self._shift, body.end_byte - self._shift
+                self._hatches.append(Hatch("except NameError", start, end))
+
+    def _catches_name_error(self, clause: Node) -> bool:
+        caught = clause.child_by_field_name("value")
+        return caught is None or b"NameError" in self._source[caught.start_byte : caught.end_byte]
+
+    # The result.
+
+    def _facts(self) -> PieceFacts:
+        module_bindings: dict[str, list[Binding]] = {}
+        for index, scope in enumerate(self._scopes):
+            if index or self._in_class:
+                for name in scope.globals & scope.bindings.keys():
+                    module_bindings.setdefault(name, []).extend(scope.bindings.pop(name))
+            for name in scope.nonlocals & scope.bindings.keys():
+                bindings = scope.bindings.pop(name)
+                owner = self._owner(scope.parent, name)
+                if owner is not None:
+                    owner.bindings[name].extend(bindings)
+        root = self._scopes[0].bindings
+        after = frozenset(name for name in root if visible(self._scopes[0], name, self._end))
+        deleted = (
+            name
+            for name, found in root.items()
+            if any(b.block[1] == NEVER and not b.binds and b.kind is BindingKind.DELETE for b in found)
+        )
+        return PieceFacts(
+            scopes=tuple(self._scopes),
+            regions=tuple(sorted(self._regions, key=lambda region: (region[0], -region[1]))),
+            module_bindings=module_bindings,
+            hatches=tuple(self._hatches),
+            body=self._body,
+            future_annotations=self._future,
+            damaged=False,
+            bound=frozenset(name for name, found in root.items() if any(b.binds for b in found)),
+            module_bound=frozenset(name for name, found in module_bindings.items() if any(b.binds for b in found)),
+            bound_after=after,
+            deleted_after=frozenset(deleted) - after,
+            attributes=frozenset(self._attributes),
+        )
+
+    def _owner(self, index: int, name: str) -> Scope | None:
+        """The function whose variable a `nonlocal` declaration in a scope below `index` means."""
+        while index >= 0:
+            scope = self._scopes[index]
+            if scope.kind is not ScopeKind.CLASS and name in scope.bindings:
+                return scope
+            index = scope.parent
+        return None
+
+
+_COMPREHENSION_NAMES = {
+    "list_comprehension": "listcomp",
+    "set_comprehension": "setcomp",
+    "dictionary_comprehension": "dictcomp",
+    "generator_expression": "genexpr",
+}
+_READERS = frozenset(
+    ["__import__", "eval", "dict", "list", "set", "sorted", "len", "iter", "id", "print", "repr", "frozenset", "tuple"]
+)
+_READING_USES = frozenset(["comparison_operator", "for_in_clause", "for_statement", "list_splat", "binary_operator"])
+_READS = frozenset(
+    [
+        "call",
+        "argument_list",
+        "attribute",
+        "subscript",
+        "binary_operator",
+        "comparison_operator",
+        "return_statement",
+        "if_statement",
+        "not_operator",
+        "boolean_operator",
+        "delete_statement",
+        "keyword_argument",
+        "parenthesized_expression",
+        "list",
+        "tuple",
+    ]
+)
+_TARGET_CONTAINERS = frozenset(
+    [
+        "pattern_list",
+        "tuple_pattern",
+        "list_pattern",
+        "list_splat_pattern",
+        "tuple",
+        "list",
+        "expression_list",
+        "list_splat",
+        "parenthesized_expression",
+        "as_pattern_target",
+    ]
+)
+
+
+def _field(node: Node, name: str) -> Node:
+    """A field that the grammar guarantees in a tree without errors."""
+    child = node.child_by_field_name(name)
+    if child is None:
+        raise ValueError(f"{node.type} without {name}")
+    return child
+
+
+def _targets(node: Node) -> Iterator[Node]:
+    """The identifiers that an assignment to `node` binds (none for attributes and subscripts)."""
+    if node.type == "identifier":
+        yield node
+    elif node.type in _TARGET_CONTAINERS:
+        for child in node.named_children:
+            yield from _targets(child)
+
+
+def _parameters(node: Node) -> Iterator[Node]:
+    """The names of the parameters in a `parameters` or `lambda_parameters` node."""
+    for parameter in node.named_children:
+        name: Node | None = parameter
+        if parameter.type in ("default_parameter", "typed_default_parameter"):
+            name = parameter.child_by_field_name("name")
+        elif parameter.type in ("typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"):
+            name = parameter.named_children[0]
+            if name.type in ("list_splat_pattern", "dictionary_splat_pattern"):
+                name = name.named_children[0]
+        if name is not None and name.type == "identifier":
+            yield name
