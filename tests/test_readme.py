@@ -79,9 +79,7 @@ def test_commands_run(line: str) -> None:
 
 def python_blocks() -> list[Any]:
     """Those that load a model are for the slow run."""
-    return [
-        pytest.param(block, marks=pytest.mark.model) if "Engine(" in block else block for block in blocks("python")
-    ]
+    return [pytest.param(block, marks=pytest.mark.model) if "Engine(" in block else block for block in blocks("python")]
 
 
 @pytest.mark.parametrize("block", python_blocks())
