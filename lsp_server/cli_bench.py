@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from decoding.errors import BadFile
 from lsp_server.cli_bench_reasoning import reasoning
@@ -124,4 +125,4 @@ def _show(data: dict[str, Any]) -> None:
     for category, figure in data["against_best_peer"].items():
         console.print(f"{category}: {figure['decode'][0]:.2f}x the fastest peer ({figure['best_peer']})")
     for name, why in data["absent"].items():
-        console.print(f"absent: {name}: {why}")
+        console.print(Text(f"absent: {name}: {why}"))

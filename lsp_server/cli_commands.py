@@ -226,6 +226,7 @@ def _show_rest(snapshot: Snapshot, result: CommandResult) -> None:
     """The change as a diff, a new file's name, and the statistics."""
     from rich.console import Console
     from rich.syntax import Syntax
+from rich.text import Text
 
     from lsp_server.show import statistics_line
 
@@ -233,7 +234,9 @@ def _show_rest(snapshot: Snapshot, result: CommandResult) -> None:
     if result.replacements:
         console = Console(highlight=False)
         diff = "".join(_diff(snapshot, result))
-        console.print(Syntax(diff, "diff", background_color="default") if console.is_terminal else diff, end="")
+        # As plain text: `dict[str, float]` is code here, not markup, and lines are not to be broken.
+        shown = Syntax(diff, "diff", background_color="default") if console.is_terminal else Text(diff)
+        console.print(shown, end="", soft_wrap=True)
     if result.new_file is not None:
         print(f"New file: {_path_of(result.new_file.uri)}")
     click.echo(statistics_line(result), err=True)

@@ -127,6 +127,16 @@ def test_people_see_the_change_and_what_it_cost(file: Path, monkeypatch) -> None
     assert "return h * w" in file.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("code", ["x: dict[str, list[float]] = {}", "y = a[bold]", f"long = {list(range(60))}"])
+def test_a_change_is_shown_letter_by_letter(tmp_path: Path, monkeypatch, code: str) -> None:
+    source = tmp_path / "a.py"
+    source.write_text("old\n", encoding="utf-8")
+    result = CommandResult(text="Done.", replacements=(Replacement(start=0, end=3, text=code),), model="m")
+    monkeypatch.setattr(cli_commands, "load_assistant", lambda _: _Answers(result))
+    shown = CliRunner().invoke(cli_commands.edit, [f"{source}:1", "write it"])
+    assert f"-old\n+{code}\n" in shown.output
+
+
 def test_a_new_file_is_written_once(file: Path, monkeypatch) -> None:
     new = file.parent / "test_shop.py"
     result = CommandResult(text="Tests.", new_file=NewFile(uri=new.as_uri(), text="x = 1\n"))
