@@ -226,8 +226,7 @@ def _show_rest(snapshot: Snapshot, result: CommandResult) -> None:
     """The change as a diff, a new file's name, and the statistics."""
     from rich.console import Console
     from rich.syntax import Syntax
-from rich.text import Text
-
+    from rich.text import Text
     from lsp_server.show import statistics_line
 
     print(flush=True)
