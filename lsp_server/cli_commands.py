@@ -227,6 +227,7 @@ def _show_rest(snapshot: Snapshot, result: CommandResult) -> None:
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.text import Text
+
     from lsp_server.show import statistics_line
 
     print(flush=True)
