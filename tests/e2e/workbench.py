@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 from editors import CodeServer
 from events import until
 from playwright.sync_api import BrowserContext, Frame, Locator, Page
+from playwright.sync_api import TimeoutError as NotInTime
 
 QUIET_SETTINGS: dict[str, Any] = {
     "chat.disableAIFeatures": True,
@@ -115,16 +117,20 @@ class Workbench:
         return path
 
     def palette(self, text: str, *, commands: bool = True) -> None:
-        """Runs a command by its title, or opens a file by its name."""
-        self.press("F1" if commands else "Control+p")
+        """Runs a command by its title, or opens a file by its name; asks again where the focus went elsewhere."""
         box = self.page.locator(".quick-input-widget input[type=text]")
-        box.wait_for(state="visible")
-        box.fill(f">{text}" if commands else text)
         first = self.page.locator(".quick-input-list .monaco-list-row").first
         wanted = text.rsplit("/", 1)[-1].lower()
 
         def listed() -> bool:
-            return first.count() > 0 and wanted in (first.text_content() or "").lower()
+            self.press("F1" if commands else "Control+p")
+            try:
+                box.fill(f">{text}" if commands else text, timeout=5_000)
+                first.filter(has_text=re.compile(re.escape(wanted), re.IGNORECASE)).wait_for(timeout=5_000)
+            except NotInTime:
+                self.press("Escape")
+                return False
+            return True
 
         until(listed, f"{wanted!r} in the palette", seconds=60)
         self.press("Enter")
