@@ -18,6 +18,8 @@ from grammars.python_parser import ANYWHERE
 from grammars.python_states import State, describe_refusal, first_hopeless_byte, python
 from grammars.text_diff import common_prefix
 
+_GOES_ON = re.compile(rb"(?:async[ \t\f]+)?(?:if|elif|else|for|while|try|except)\b")
+"""Clauses that another may follow, also where their body is on the same line (`try: x()`)."""
 _CONTINUES = re.compile(rb"(?:elif|else|except|finally)(?![A-Za-z0-9_\x80-\xff])")
 
 
@@ -118,7 +120,8 @@ def _skeleton(data: bytes, lines: list[LogicalLine]) -> Iterator[_Piece]:
             continue
         inner = lines[number + 1]
         has_body = inner.column > line.column
-        if line.column == level and not has_body and data[line.content] != 0x40:
+        goes_on = data[line.content] == 0x40 or _GOES_ON.match(data, line.content) is not None
+        if line.column == level and not goes_on:
             continues = False
             continue
         enclosing = line.column < level
