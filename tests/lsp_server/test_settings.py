@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -42,8 +42,11 @@ def other(setting: Setting) -> Any:
         return OTHER[setting.engine]
     if isinstance(default, bool):
         return not default
-    if setting.name == "completion_list":
-        return "on"
+    choices = get_args(setting.info.annotation)
+    if choices and isinstance(default, str):
+        return next(choice for choice in choices if choice != default)
+    if isinstance(default, str):
+        return "something"
     return {"top_p": 0.5, "min_p": 0.5}.get(setting.name, default + 1)
 
 
