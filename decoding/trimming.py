@@ -67,7 +67,10 @@ def cover(text: str, hole: Hole) -> tuple[str, int]:
             text = head.rstrip()
             replaced, _ = _closers(text, hole)
     if not replaced:
-        text = text[: len(text) - _overlap(text, after)]
+        # With the cursor inside a word (`retu|rn x`) any overlap is the rest of that word; elsewhere two characters may
+        # stand there twice for a reason.
+        inside = _word(hole.before[-1:]) and _word(after[:1])
+        text = text[: len(text) - _overlap(text, after, 1 if inside else 3)]
     return text, replaced
 
 
@@ -83,10 +86,10 @@ def _closers(text: str, hole: Hole) -> tuple[int, int]:
     return replaced, written
 
 
-def _overlap(text: str, after: str) -> int:
-    """Length of the longest end of `text` that `after` begins with: whole words; all of `after`, or 3 and more."""
+def _overlap(text: str, after: str, least: int) -> int:
+    """Length of the longest end of `text` that `after` begins with, whole words: all of it, or `least` and more."""
     for size in range(min(len(text), len(after)), 0, -1):
-        if not text.endswith(after[:size]) or (size < 3 and size < len(after)):
+        if not text.endswith(after[:size]) or (size < least and size < len(after)):
             continue
         splits_word = size < len(after) and _word(after[size - 1]) and _word(after[size])
         if not splits_word:
@@ -95,4 +98,4 @@ def _overlap(text: str, after: str) -> int:
 
 
 def _word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return bool(character) and (character.isalnum() or character == "_")

@@ -15,7 +15,7 @@ import click
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.console import Console
 
-from decoding.errors import BadFile, BadInput, BadPosition
+from decoding.errors import BadFile, BadInput, DraftwoodError
 from decoding.messages import Answer, Completion, EngineOptions, Snapshot
 from lsp_server.documents import command_line_offset, command_line_position
 from lsp_server.progress import ProgressBar
@@ -220,7 +220,7 @@ class _GenerateLine(_Line):
 def _complete_batch(batch: str, options: EngineOptions) -> None:
     def answer(assistant: Any, line: _CompleteLine) -> dict[str, Any]:
         prefix, suffix = _whole_characters(line.prefix), _whole_characters(line.suffix)
-        path = Path(line.path) if line.path else Path("untitled.py")
+        path = Path(_whole_characters(line.path)) if line.path else Path("untitled.py")
         snapshot = snapshot_at(path, prefix + suffix, len(prefix.encode("utf-8")))
         return completion_json(_complete_one(assistant, snapshot, options), snapshot.text)
 
@@ -260,9 +260,19 @@ def _run_batch(batch: str, options: EngineOptions, kind: type[L], answer: Callab
             except ValidationError as error:
                 first = error.errors()[0]
                 result = {"id": identity, "error": f"{'.'.join(map(str, first['loc']))}: {first['msg']}"}
-            except (BadInput, BadPosition) as error:
+            except DraftwoodError as error:
                 result = {"id": identity, "error": str(error)}
-            print(json.dumps(result, ensure_ascii=False), flush=True)
+            print(_one_line(result), flush=True)
+
+
+def _one_line(result: dict[str, Any]) -> str:
+    """JSON of a result; an `id` that JSON has no way to write (NaN, half a character) is written as text."""
+    try:
+        line = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        line.encode("utf-8")
+    except ValueError:  # UnicodeEncodeError is one
+        return json.dumps({**result, "id": repr(result["id"])}, ensure_ascii=True)
+    return line
 
 
 def _object(raw: str) -> dict[str, Any]:

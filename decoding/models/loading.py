@@ -89,7 +89,7 @@ def load_model(options: EngineOptions, progress: Progress) -> LoadedModel:
     """Provision and load `options.model`. Raises UnknownModel or ModelError."""
     folder = ensure_model(options.model, progress)
     progress(ModelProgress(model=options.model, stage="load"))
-    tokenizer = Tokenizer.from_file(str(folder.tokenizer_file))
+    tokenizer = _tokenizer(folder)
     tokenizer.encode_special_tokens = True
     target, reason = _load_target(folder, tokenizer.get_vocab_size(), options, progress)
     return LoadedModel(
@@ -100,6 +100,13 @@ def load_model(options: EngineOptions, progress: Progress) -> LoadedModel:
         start=tuple(tokenizer.encode("").ids),
         fallback_reason=reason,
     )
+
+
+def _tokenizer(folder: ModelFolder) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(folder.tokenizer_file))
+    except Exception as error:
+        raise BadWeights(f"{folder.tokenizer_file} is no tokenizer ({error}): bring the model again") from error
 
 
 def _load_target(

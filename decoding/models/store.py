@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +21,17 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock, Timeout
 
+from decoding.errors import ProvisionError, UnknownModel
 from decoding.models.folder import ModelFolder, open_folder
 
 CACHE_VARIABLE = "DRAFTWOOD_CACHE"
 MANIFEST = "draftwood.json"
 FORMAT = 2
 """Of the files that Draftwood itself writes into a model folder; raised when they change."""
+
+
+_NAME = re.compile(r"(?!\.)[^/\\\0]+(?:/(?!\.)[^/\\\0]+)?\Z")
+"""A registry name or a hub id; neither part is empty or begins with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class ModelStore:
     def partial(self, name: str, source: str) -> Path:
         """Where a model of this name is assembled from a kind of source; made if it is not there."""
         folder = self._partials(name) / source
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return folder
 
     def _partials(self, name: str) -> Path:
@@ -125,7 +131,7 @@ class ModelStore:
     def locked(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
         """Hold the lock of `name`; `waiting` is called once where another process has it. A process that dies
         lets go of it."""
-        self.locks.mkdir(parents=True, exist_ok=True)
+        make_folder(self.locks)
         lock = FileLock(self.locks / (slug(name) + ".lock"))
         try:
             lock.acquire(timeout=0)
@@ -139,8 +145,23 @@ class ModelStore:
 
 
 def slug(name: str) -> str:
-    """A file name for a model name: OWNER/NAME becomes OWNER--NAME."""
+    """A file name for a model name: OWNER/NAME becomes OWNER--NAME.
+
+    Raises UnknownModel for what cannot be one: a name like ".." would reach out of the store.
+    """
+    if not _NAME.match(name):
+        raise UnknownModel(f"{name!r} is no model name: draftwood models list shows what there is")
     return name.replace("/", "--")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of the store. Raises ProvisionError, which names it, where that cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProvisionError(
+            f"{folder} cannot be made ({error.strerror}): set {CACHE_VARIABLE} to a folder that can be written"
+        ) from error
 
 
 def folder_size(folder: Path) -> int:

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicLayer
 
 from decoding.draft_tree import DraftTree
-from decoding.errors import BadWeights, Cancelled
+from decoding.errors import BadInput, BadWeights, Cancelled
 from decoding.models.target import Cancelled as CancelledCheck
 from decoding.models.target import KVCache, TreeLogits
 
@@ -261,8 +261,13 @@ def _top(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def pick_device(device: str) -> str:
-    """`auto` becomes cuda, mps or cpu, whichever is there first."""
+    """`auto` becomes cuda, mps or cpu, whichever is there first. Raises BadInput for a device that is not there."""
     if device != "auto":
+        kind = device.partition(":")[0]
+        there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        if not there.get(kind, False):
+            usable = ", ".join(name for name, usable in there.items() if usable)
+            raise BadInput(f"there is no device {device!r} here: choose auto or one of {usable}")
         return device
     if torch.cuda.is_available():
         return "cuda"

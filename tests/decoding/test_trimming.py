@@ -151,3 +151,11 @@ def test_a_hole_looks_at_its_neighbourhood_only() -> None:
     assert hole.before == "  y"
     assert len(hole.above) < 3_000
     assert set(hole.above) == {"x = 1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "raw"), [("retu|rn x", "rn"), ("impo|rt os", "rt"), ("x.appe|nd(1)", "nd"), ("a|b", "b")]
+)
+def test_the_rest_of_the_word_under_the_cursor_is_not_written_twice(text: str, raw: str) -> None:
+    head, _, tail = text.partition("|")
+    assert trim(raw, text=head + tail, offset=len(head), finished=True, multiline=False) is None

@@ -69,14 +69,16 @@ def test_a_batch_answers_every_line_and_survives_bad_ones(tmp_path: Path, common
         json.dumps([1]),
         json.dumps({"id": 5, "prefix": "half \ud83d", "path": "b.py"}),
         "",
+        json.dumps({"id": 7, "prefix": "x = ", "path": "half \ud83d.py"}),
+        '{"id": NaN, "prefix": "x = "}',
     ]
     batch = tmp_path / "batch.jsonl"
     batch.write_text("\n".join(lines), encoding="utf-8")
     status, out, _ = call(capsys, "complete", "--batch", batch, *common)
     assert status == 0
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [answer["id"] for answer in answers] == ["a", 2, "c", 4, 5]
-    assert ["error" in answer for answer in answers] == [False, True, True, True, False]
+    assert [answer["id"] for answer in answers] == ["a", 2, "c", 4, 5, 7, "nan"]
+    assert ["error" in answer for answer in answers] == [False, True, True, True, False, False, False]
 
 
 def test_generate_takes_prompts_and_messages(tmp_path: Path, common: list[str], capsys) -> None:
@@ -119,6 +121,9 @@ def test_generate_takes_prompts_and_messages(tmp_path: Path, common: list[str], 
         (["complete", "--batch", "{dir}/none.jsonl"], "does not exist"),
         (["generate"], "--batch"),
         (["serve", "--tcp", "nonsense"], "HOST:PORT"),
+        (["models", "remove", ".."], "no model name"),
+        (["models", "remove", ""], "no model name"),
+        (["complete", "{dir}/ok.py:1:1", "--device", "tpu"], "tpu"),
         (["frobnicate"], "frobnicate"),
         (["--nonsense"], "nonsense"),
     ],

@@ -22,6 +22,7 @@ from decoding.models.download import SourceUnreachable
 from decoding.models.mirror import locate_wheels
 from decoding.models.provision import ensure_safetensors
 from decoding.models.registry import WheelPart
+from decoding.models.store import ModelStore
 from tests.decoding.models.gguf_files import write_gguf
 from tests.decoding.models.provisioners import Plan, provisioner, publish
 from tests.decoding.models.servers import FileServer, serving
@@ -337,3 +338,16 @@ def test_the_whole_way_through_pip(tmp_path: Path, index: FileServer, plan: Plan
     folder = ours.ensure("tiny", Told())
     assert folder.gguf_file is not None
     assert folder.gguf_file.read_bytes() == gguf
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../..", "a/../b", "/", "/etc", "a/b/c", "a\0b"])
+def test_what_is_no_name_reaches_nothing(tmp_path: Path, name: str) -> None:
+    """A name is a child of the store's folder, never the folder itself or what is above it."""
+    store = ModelStore(tmp_path / "cache")
+    kept = tmp_path / "cache" / "models" / "other" / "model.gguf"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"weights")
+    for call in (store.remove, store.find, store.path):
+        with pytest.raises(UnknownModel):
+            call(name)
+    assert kept.read_bytes() == b"weights"
