@@ -193,8 +193,8 @@ class Workbench:
         """The page inside the answer view."""
 
         def found() -> Frame | None:
-            frames = [frame for frame in self.page.frames if "/fake.html" in frame.url]
-            return next((frame for frame in frames if frame.locator("#answer").count()), None)
+            # Not by its address: that of a page which was just written into a frame is not always known.
+            return next((frame for frame in self.page.frames if frame.locator("#answer").count()), None)
 
         return until(found, "the answer view", seconds=40)
 
