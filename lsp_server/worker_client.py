@@ -111,6 +111,7 @@ class WorkerClient:
         self._process: asyncio.subprocess.Process | None = None
         self._life: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
+        self._hopeless = asyncio.Event()  # no model could be loaded: nobody need wait for this attempt
         self._heard = 0.0
         self._silent = 0.0
         self._resting = False
@@ -196,12 +197,16 @@ class WorkerClient:
     async def _wait_until_ready(self) -> None:
         if self._resting:
             raise WorkerDied("the model process keeps ending; see the log")
+        outcomes = [asyncio.create_task(event.wait()) for event in (self._ready, self._hopeless)]
         try:
-            await asyncio.wait_for(self._ready.wait(), self._patience.loading)
-        except TimeoutError:
-            raise WorkerDied("the model is not there yet") from None
+            await asyncio.wait(outcomes, timeout=self._patience.loading, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for outcome in outcomes:
+                outcome.cancel()
+        if self._hopeless.is_set():
+            raise WorkerDied("no model could be loaded; see the status")
         if not self._ready.is_set():
-            raise WorkerDied("the model process ended")
+            raise WorkerDied("the model is not there yet")
 
     def _sync(self, view: View) -> None:
         """Brings the worker's copy to the view's revision, by patches where it knows an earlier one."""
@@ -247,6 +252,7 @@ class WorkerClient:
             except ModelError as error:
                 delay = self._patience.backoff_limit
                 self._on_status(WorkerStatus("error", message=str(error)))
+                self._hopeless.set()
             self._resting = delay > self._patience.rest
             await asyncio.sleep(delay)
             self._resting = False
@@ -254,6 +260,7 @@ class WorkerClient:
 
     async def _one_life(self) -> None:
         """From start to death. Raises ModelError if no model could be loaded, else WorkerDied."""
+        self._hopeless.clear()
         self._on_status(WorkerStatus("starting"))
         # -P: the folder that the server was started in is the user's; what lies there must not be imported.
         process = self._process = await asyncio.create_subprocess_exec(

@@ -205,6 +205,15 @@ async def test_a_model_that_cannot_be_had_is_an_honest_status() -> None:
     await running.client.stop()
 
 
+async def test_who_waits_for_a_model_that_cannot_be_had_is_not_kept_waiting() -> None:
+    running = Running("stub?broken=1")
+    asked = asyncio.create_task(running.text(python("x = ")))  # before it is known that there will be no model
+    done, _ = await asyncio.wait([asked], timeout=SHORT.loading / 4)
+    assert done, "the request waits for what will never be there"
+    assert isinstance(asked.exception(), WorkerDied)
+    await running.client.stop()
+
+
 async def test_no_process_is_left_after_stop(running: Running) -> None:
     await running.until("ready")
     pid = running.client.pid
