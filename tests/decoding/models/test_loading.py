@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from decoding.errors import OutOfMemory, UnknownModel
+from decoding.errors import BadWeights, OutOfMemory, ProvisionError, UnknownModel
 from decoding.memory import MARGIN_BYTES, PROCESS_BYTES, need_of
 from decoding.messages import EngineOptions
 from decoding.models.architecture import Architecture
 from decoding.models.folder import open_folder
-from decoding.models.loading import fitted
+from decoding.models.loading import fitted, load_model
+from decoding.models.store import ModelStore
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,23 @@ def test_what_cannot_fit_is_refused_with_numbers(options, monkeypatch) -> None:
 def test_an_unknown_model_is_said_to_be_unknown(options) -> None:
     with pytest.raises(UnknownModel):
         fitted(options.model_copy(update={"model": "no-such-model"}), lambda _: None)
+
+
+@pytest.mark.parametrize("content", ["{}", "not json", ""])
+def test_a_damaged_tokenizer_is_one_line(tiny_folder: Path, tmp_path: Path, content: str) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(tiny_folder, damaged)
+    (damaged / "tokenizer.json").write_text(content, encoding="utf-8")
+    with pytest.raises(BadWeights) as refused:
+        load_model(EngineOptions(model=str(damaged), runtime="transformers", device="cpu"), lambda _: None)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_store_that_cannot_be_made_names_its_folder(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    with (
+        pytest.raises(ProvisionError, match="DRAFTWOOD_CACHE"),
+        ModelStore(blocked / "cache").locked("some-model", lambda: None),
+    ):
+        pass
