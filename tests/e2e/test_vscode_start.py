@@ -20,12 +20,13 @@ def log(tmp_path):
 @pytest.fixture
 def start(code_server, browser_context, tmp_path):
     """Opens a window on a Python file with settings of the machine; closed after the test."""
-    from workbench import Workbench
+    from workbench import QUIET_SETTINGS, Workbench
 
     windows = []
 
     def start(settings):
         code_server.write_settings(settings)
+        code_server.write_settings(QUIET_SETTINGS, "User")
         folder = tmp_path / "project"
         folder.mkdir()
         windows.append(Workbench(code_server, browser_context, folder))
@@ -55,7 +56,7 @@ def test_a_server_that_dies_again_and_again_is_left_alone_with_one_message(start
     window = start({"draftwood.command": stub_command(log, "--start", "die")})
     window.notification("the server does not stay up")
     window.picture("crash-loop")
-    assert window.page.locator(".notification-toast").count() == 1
+    assert len(window.messages()) == 1, window.messages()
     window.wait_status("not running")
     deaths = len(events(log, "initialize"))
     window.click_notification("the server does not stay up", "Restart")

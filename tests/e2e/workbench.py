@@ -85,7 +85,10 @@ class CodeServerProcess:
 
     def write_settings(self, settings: dict[str, Any], scope: str = "Machine") -> None:
         """Replaces the settings that a window finds when it opens. Programs are named in those of the machine."""
-        (self.home / "data" / scope / "settings.json").write_text(json.dumps(settings, indent=2))
+        path = self.home / "data" / scope / "settings.json"
+        whole = path.with_suffix(".new")  # a window that is open must not read half of them
+        whole.write_text(json.dumps(settings, indent=2))
+        whole.replace(path)
 
     def close(self) -> None:
         """Ends the server, its extension hosts and the language servers."""
@@ -201,6 +204,11 @@ class Workbench:
     def notification(self, text: str) -> None:
         """Waits for a message of the workbench."""
         self.page.locator(".notification-toast", has_text=text).first.wait_for(timeout=40_000)
+
+    def messages(self) -> list[str]:
+        """The texts of Draftwood's messages that are on the screen; the workbench has messages of its own."""
+        texts = self.page.locator(".notification-toast").all_inner_texts()
+        return [text for text in texts if "Draftwood" in text]
 
     def click_notification(self, text: str, button: str) -> None:
         toast = self.page.locator(".notification-toast", has_text=text).first
