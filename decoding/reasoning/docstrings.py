@@ -25,6 +25,17 @@ _GOOGLE = re.compile(r"^\s*(Args|Arguments|Returns|Raises|Yields):\s*$", re.MULT
 _NUMPY = re.compile(r"^\s*(Parameters|Returns|Raises|Yields)\n\s*-{4,}\s*$", re.MULTILINE)
 _SPHINX = re.compile(r"^\s*:(param|returns?|raises|rtype)\b", re.MULTILINE)
 _SENTENCE_END = (".", "!", "?", "…", ":")
+_SENTENCE = re.compile(r".+?[.!?…](?=\s)")
+_CLAUSE = re.compile(
+    r"[,;:–—](?=\s)|\s(?=(?:and|or|which|that|by|with|using|so|when|where|if|for|from|into|to|while|based|as)\s)"
+)
+_SHORTEST_SUMMARY = 20
+_DANGLING = re.compile(
+    r"(?:[\s,;:–—]+(?:a|an|and|are|as|at|by|for|from|if|in|into|is|it|of|on|or|so|that|the|their|to|when|which|while"
+    r"|with))*[\s,;:–—]*$",
+    re.IGNORECASE,
+)
+"""Words that end no sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +143,29 @@ def cleaned(words: str) -> str:
     return text if text.endswith(_SENTENCE_END) else text + "."
 
 
+def summary_line(words: str, room: int) -> tuple[str, str]:
+    """(one sentence of at most `room` characters, the sentences behind it): PEP 257 wants the summary on one line.
+
+    A sentence that is longer ends at its last clause that fits, else at its last word.
+    """
+    text = cleaned(words)
+    if len(text) <= room:
+        return text, ""
+    first = _SENTENCE.match(text)
+    if first and len(first[0]) <= room:
+        return first[0], text[first.end() :].strip()
+    clauses = [each.start() for each in _CLAUSE.finditer(text) if _SHORTEST_SUMMARY <= each.start() < room]
+    kept = text[: clauses[-1]] if clauses else text[:room].rpartition(" ")[0]
+    return cleaned(_DANGLING.sub("", kept) or text[: room - 1])[:room], text[first.end() :].strip() if first else ""
+
+
 def written(shape: Shape, words: Mapping[str, str], style: Style, indentation: str) -> str:
     """The docstring's text without quotes, its lines after the first in `indentation`."""
     width = max(40, _WIDTH - len(indentation))
-    summary, *rest = textwrap.wrap(cleaned(words.get(SUMMARY, "")) or "…", width - 6)
-    paragraphs = [summary]
+    summary, rest = summary_line(words.get(SUMMARY, ""), width - 6)
+    paragraphs = [summary or "…"]
     if rest:
-        paragraphs.append("\n".join(textwrap.wrap(" ".join(rest), width)))
+        paragraphs.append("\n".join(textwrap.wrap(rest, width)))
     sections = {"google": _google, "numpy": _numpy, "sphinx": _sphinx}[style](shape, words, width)
     paragraphs += ["\n".join(section) for section in sections]
     lines = "\n\n".join(paragraphs).split("\n")

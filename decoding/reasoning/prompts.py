@@ -66,7 +66,7 @@ def document(code: str, slots: tuple[str, ...]) -> Messages:
     wanted = "\n".join(f"{slot}: ..." for slot in slots)
     return conversation(
         f"{fenced(code)}\nDocument this code. For each of the following write one short line that says what it is or "
-        f"does; the summary says what the code does, as a command.\n\n{wanted}"
+        f"does; the summary says in at most ten words what the code does, as a command.\n\n{wanted}"
     )
 
 

@@ -17,6 +17,7 @@ from decoding.reasoning.docstrings import (
     parameters_in,
     shape_of,
     style_of,
+    summary_line,
     written,
 )
 from decoding.reasoning.pieces import applied
@@ -89,6 +90,27 @@ def test_google_looks_like_google() -> None:
         Raises:
             ValueError: If empty.
     """)
+
+
+@pytest.mark.parametrize(
+    ("words", "room", "summary", "rest"),
+    [
+        ("merge the given dictionaries", 40, "Merge the given dictionaries.", ""),
+        ("merge them. later ones win", 16, "Merge them.", "later ones win."),
+        ("merge the given dictionaries, so that the later ones win", 40, "Merge the given dictionaries.", ""),
+        ("return the number of all the words of the text", 30, "Return the number of all.", ""),
+        ("x" * 50, 20, "X" + "x" * 18 + ".", ""),
+    ],
+)
+def test_a_summary_is_one_line_and_ends_where_a_clause_does(words: str, room: int, summary: str, rest: str) -> None:
+    assert summary_line(words, room) == (summary, rest)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200), st.integers(40, 88))
+def test_a_summary_never_is_longer_than_its_line(words: str, room: int) -> None:
+    summary, _ = summary_line(words, room)
+    assert len(summary) <= room
+    assert "\n" not in summary
 
 
 PLACES = [
