@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 
 from decoding.errors import BadInput
+from decoding.reasoning.failures import essence
 from decoding.reasoning.limited import run_limited
 
 _SECONDS = 120.0
 _MOST_BYTES = 200 << 20
-_LAST_LINES = 25
 _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", ".git")
 _NOT_COPIED = shutil.ignore_patterns(
     ".git", ".hg", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".mypy_cache", ".pytest_cache"
@@ -23,7 +23,7 @@ _NOT_COPIED = shutil.ignore_patterns(
 
 
 class ProjectTrial:
-    """A context manager; call it with a text of the file: the end of what failed, None where the command succeeds."""
+    """A context manager; call it with a text of the file: what failed first, None where the command succeeds."""
 
     def __init__(self, file: Path, command: str, seconds: float = _SECONDS) -> None:
         self._file = file.resolve()
@@ -49,7 +49,7 @@ class ProjectTrial:
             return None
         if outcome.status is None:
             return f"The tests did not end within {self._seconds:.0f} seconds."
-        return "The tests fail:\n" + "\n".join(outcome.output.strip().split("\n")[-_LAST_LINES:])
+        return f"A test fails:\n{essence(outcome.output)}"
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
