@@ -17,6 +17,7 @@ from lsp_server import private_log
 from lsp_server.application import Application
 from lsp_server.commands import ANSWER, CODE_ACTIONS, COMMANDS, PREFIX, answer_params, code_actions, read_params
 from lsp_server.items import ACCEPTED, completion_items, inline_items
+from lsp_server.lenses import CODE_LENSES, code_lenses
 from lsp_server.protocol import Server
 from lsp_server.worker_client import ASSISTANT
 
@@ -156,6 +157,11 @@ def _answers(server: Server, app: Application) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, CODE_ACTIONS)
     def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
         return code_actions(params)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, CODE_LENSES)
+    def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = app.documents.get(params.text_document.uri)
+        return code_lenses(document, app.documents.encoding) if document is not None else []
 
 
 def quietly(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R | None]]:
