@@ -1,16 +1,19 @@
 """The process of one peer: reads requests as JSON lines, answers with token ids and times.
 
 Stands alone: it imports nothing of this project, since it may run in another interpreter. Arguments: KIND MODEL
-THREADS. Prefill is the time to the first token, decoding the time of all further ones, scaled to all of them.
+THREADS. Prefill is the time to the first token, decoding the time of all further ones, scaled to all of them. A peer
+that reads no file of ours converts one when it starts for the first time, and keeps it beside the model.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Generate = Callable[[list[int], int, float, Callable[[int], None]], None]
@@ -104,13 +107,72 @@ def _llama(model: str, threads: int, lookup: bool) -> tuple[Generate, str]:
     return generate, importlib.metadata.version("llama-cpp-python")
 
 
+def _ctranslate2(model: str, threads: int, lookup: bool) -> tuple[Generate, str]:
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+    from tokenizers import Tokenizer
+
+    def convert(path: Path) -> None:
+        TransformersConverter(model, low_cpu_mem_usage=True).convert(str(path), quantization="int8")
+
+    folder = _converted(Path(model) / "ctranslate2-int8", convert)
+    generator = ctranslate2.Generator(str(folder), device="cpu", intra_threads=threads, inter_threads=1)
+    tokenizer = Tokenizer.from_file(str(Path(model) / "tokenizer.json"))
+
+    def generate(prompt: list[int], tokens: int, temperature: float, took: Callable[[int], None]) -> None:
+        choice = {"sampling_topk": 0, "sampling_temperature": temperature} if temperature else {"sampling_topk": 1}
+        words = [tokenizer.id_to_token(token) for token in prompt]
+        for step in generator.generate_tokens(words, max_length=tokens, **choice):
+            took(step.token_id)
+
+    return generate, importlib.metadata.version("ctranslate2")
+
+
+def _converted(path: Path, convert: Callable[[Path], None]) -> Path:
+    """What `convert` wrote to `path`, now or in an earlier run; half a conversion never gets that name."""
+    if not path.exists():
+        partial = path.with_name(f"{path.name}.partial")
+        if partial.is_dir():
+            shutil.rmtree(partial)
+        convert(partial)
+        partial.rename(path)
+    return path
+
+
+def _write_q8_gguf(source: Path, target: Path) -> None:
+    """The weights of a GGUF file in 8 bits (Q8_0), which more readers understand than the mixed 4-bit kinds."""
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, LlamaFileType, quants
+
+    reader = GGUFReader(source)
+    fields = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
+    writer = GGUFWriter(target, fields.pop("general.architecture").contents())
+    fields.pop("general.file_type", None)
+    writer.add_file_type(LlamaFileType.MOSTLY_Q8_0)
+    for name, field in fields.items():
+        inner = field.types[-1] if field.types[0] == GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), field.types[0], sub_type=inner)
+    eight_bits = GGMLQuantizationType.Q8_0
+    for tensor in reader.tensors:
+        values = quants.dequantize(tensor.data, tensor.tensor_type)
+        if values.ndim > 1:
+            writer.add_tensor(tensor.name, quants.quantize(values, eight_bits), raw_dtype=eight_bits)
+        else:
+            writer.add_tensor(tensor.name, values.astype("float32"))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def _openvino(model: str, threads: int, lookup: bool) -> tuple[Generate, str]:
     import numpy as np
     import openvino as ov
     import openvino_genai as genai
 
+    source = Path(model)
+    file = _converted(source.with_name("peer-q8_0.gguf"), lambda path: _write_q8_gguf(source, path))
     extra = {"prompt_lookup": True} if lookup else {}
-    pipeline = genai.LLMPipeline(model, "CPU", INFERENCE_NUM_THREADS=threads, **extra)
+    pipeline = genai.LLMPipeline(str(file), "CPU", INFERENCE_NUM_THREADS=threads, **extra)
 
     def generate(prompt: list[int], tokens: int, temperature: float, took: Callable[[int], None]) -> None:
         config = genai.GenerationConfig()
@@ -138,7 +200,12 @@ def _openvino(model: str, threads: int, lookup: bool) -> tuple[Generate, str]:
     return generate, importlib.metadata.version("openvino-genai")
 
 
-_FAMILIES = {"transformers": _transformers, "llama": _llama, "openvino": _openvino}
+_FAMILIES = {
+    "transformers": _transformers,
+    "llama": _llama,
+    "openvino": _openvino,
+    "ctranslate2": _ctranslate2,
+}
 
 if __name__ == "__main__":
     main()

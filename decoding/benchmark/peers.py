@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from decoding.models.folder import ModelFolder
 
 PYTHON_VARIABLE = "DRAFTWOOD_BENCH_PYTHON"
 _WORKER = Path(__file__).with_name("peer_worker.py")
+_START_SECONDS, _RUN_SECONDS = 900.0, 300.0
+"""Some peers convert the model when they start for the first time; a run of the slowest one took 40 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,9 @@ KINDS = (
     PeerKind("transformers prompt lookup (bf16)", "transformers-lookup", ""),
     PeerKind("llama.cpp plain (Q4_K_M)", "llama", "model.gguf"),
     PeerKind("llama.cpp prompt lookup (Q4_K_M)", "llama-lookup", "model.gguf"),
-    PeerKind("OpenVINO GenAI plain", "openvino", "model.gguf"),
-    PeerKind("OpenVINO GenAI prompt lookup", "openvino-lookup", "model.gguf"),
+    PeerKind("OpenVINO GenAI plain (Q8_0)", "openvino", "model.gguf"),
+    PeerKind("OpenVINO GenAI prompt lookup (Q8_0)", "openvino-lookup", "model.gguf"),
+    PeerKind("CTranslate2 (int8)", "ctranslate2", ""),
 )
 
 
@@ -62,7 +66,7 @@ class Peer:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        ready = self._read()
+        ready = self._read(_START_SECONDS)
         self.version = str(ready.get("version", ""))
 
     def begin(self) -> None:
@@ -74,7 +78,7 @@ class Peer:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        answer = self._read()
+        answer = self._read(_RUN_SECONDS)
         return Run(tuple(answer["token_ids"]), answer["decode_ms"], answer["prefill_ms"])
 
     def close(self) -> None:
@@ -82,14 +86,23 @@ class Peer:
         self._process.kill()
         self._process.wait()
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, seconds: float) -> dict[str, Any]:
+        """The next answer. Raises PeerAbsent for an error, an end, or none within the time."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):  # libraries print what they like
-                answer: dict[str, Any] = json.loads(line)
-                if "error" in answer:
-                    self.close()
-                    raise PeerAbsent(answer["error"])
-                return answer
+        alarm = threading.Timer(seconds, self._process.kill)
+        alarm.start()
+        try:
+            for line in self._process.stdout:
+                if line.startswith("{"):  # libraries print what they like
+                    answer: dict[str, Any] = json.loads(line)
+                    if "error" in answer:
+                        self.close()
+                        raise PeerAbsent(answer["error"])
+                    return answer
+        finally:
+            late = not alarm.is_alive()
+            alarm.cancel()
         self._process.wait()
+        if late:
+            raise PeerAbsent(f"no answer within {seconds:.0f} s")
         raise PeerAbsent(f"its process ended with status {self._process.returncode}")

@@ -34,7 +34,12 @@ from tests.benchmarks.native_quality import Quality, compare_with_float32, text_
 NEW_TOKENS = 64
 PROMPT, PREFILL, CONTEXT, LONG_CONTEXT = 97, 512, 500, 8000
 ROWS = (1, 2, 4, 8, 12, 16, 32)
-PLAIN_PEERS = ("transformers plain (bf16)", "llama.cpp plain (Q4_K_M)", "OpenVINO GenAI plain")
+PLAIN_PEERS = (
+    "transformers plain (bf16)",
+    "llama.cpp plain (Q4_K_M)",
+    "OpenVINO GenAI plain (Q8_0)",
+    "CTranslate2 (int8)",
+)
 
 
 @dataclass(frozen=True, slots=True)
