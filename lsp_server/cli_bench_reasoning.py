@@ -17,7 +17,7 @@ from rich.table import Table
 
 from lsp_server.cli_complete import engine_options, load_assistant, options_from
 
-_MEASUREMENTS = ("thoughts", "docstrings", "edits", "tests", "explanations", "fixes")
+_MEASUREMENTS = ("thoughts", "docstrings", "edits", "tests", "explanations", "fixes", "speed")
 
 
 @click.command()
@@ -33,6 +33,7 @@ def reasoning(only: tuple[str, ...], cases: int, minutes: float, as_json: bool, 
 
     benchmark = ReasoningBenchmark(load_assistant(options_from(values)), cases)
     outcomes: list[Outcome] = []
+    load = os.getloadavg()
     ends = time.monotonic() + 60 * minutes
     for name in only or _MEASUREMENTS:
         for outcome in benchmark.measurements[name]():
@@ -46,7 +47,7 @@ def reasoning(only: tuple[str, ...], cases: int, minutes: float, as_json: bool, 
         value = bootstrap(pairs, ratio_of_sums)
         figures[figure] = {"value": value.value, "low": value.low, "high": value.high, "cases": len(pairs)}
     if as_json:
-        print(json.dumps({"figures": figures, "load": list(os.getloadavg())}))
+        print(json.dumps({"figures": figures, "load": [*load, *os.getloadavg()]}))
         return
     table = Table("figure", "value", "95%", "cases")
     for figure, found in figures.items():

@@ -21,6 +21,8 @@ from decoding.benchmark.workloads import data_folder, read_json_lines, sampled
 from decoding.messages import Chunk, EngineOptions, Snapshot
 from decoding.reasoning.checks import syntax_error
 from decoding.reasoning.docstrings import parameters_in, shape_of
+from decoding.reasoning.failures import essence
+from decoding.reasoning.limited import Outcome as Ended
 from decoding.reasoning.limited import run_limited
 from decoding.reasoning.pieces import applied
 from decoding.reasoning.requests import CommandName, CommandRequest, CommandResult
@@ -31,6 +33,8 @@ from grammars.reasoning import PLAN_MARKS, TEXT_MARKS, ThoughtGrammar, ThoughtMa
 
 _SECONDS = 10.0
 _TRIES = 4
+_NO_TESTS = 5
+"""pytest's status where it found no test functions: these tests run while they are imported."""
 _FENCE = re.compile(r"^```(?:python|py)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _INSTRUCTIONS = (
     "use clearer names for the local variables",
@@ -55,6 +59,7 @@ class FixCase:
     """A buggy program with tests: some to be seen while fixing, the others to judge by. Tests stand behind the code."""
 
     id: str
+    function: str
     source: str
     visible: str
     hidden: str
@@ -79,6 +84,7 @@ class ReasoningBenchmark:
             "tests": self.tests,
             "explanations": self.explanations,
             "fixes": self.fixes,
+            "speed": self.speed,
         }
 
     def thoughts(self) -> Iterator[Outcome]:
@@ -116,7 +122,7 @@ class ReasoningBenchmark:
             yield Outcome("docstrings with the signature's parameters", item["func_name"], equal, 1)
 
     def edits(self) -> Iterator[Outcome]:
-        """Edits after which the file parses, those that were refused, and the speed-up over plain decoding."""
+        """Edits that are proposed at all, and those after which the file parses."""
         for number, (name, code) in enumerate(self._functions()):
             text = _INSTRUCTIONS[number % len(_INSTRUCTIONS)]
             result = self._run("edit", code, text=text)
@@ -124,7 +130,6 @@ class ReasoningBenchmark:
             if result.replacements:
                 after = applied(code.encode(), result.replacements)
                 yield Outcome("edits after which the file parses", name, syntax_error(after) is None, 1)
-            yield from self._speed("edit", name, code, text=text)
 
     def tests(self) -> Iterator[Outcome]:
         """Test files that pytest collects without an error."""
@@ -141,20 +146,25 @@ class ReasoningBenchmark:
             yield Outcome("test files that pytest collects", name, collected, 1)
 
     def explanations(self) -> Iterator[Outcome]:
-        """Python fences that parse, the time to the first characters, and the speed-up over plain decoding."""
+        """Explanations with code in them, and their Python fences that parse. One that a limit cut is not counted."""
         for name, code in self._functions():
-            self._assistant.pool.clear()
-            started = time.perf_counter()
-            first: list[float] = []
-            result = self._run("explain", code, emit=lambda _, first=first: first.append(time.perf_counter()))
-            if first:
-                yield Outcome("seconds to the first characters", name, first[0] - started, 1)
-            for fence in _FENCE.findall(result.text):
+            fences = _FENCE.findall(self._run("explain", code).text)
+            yield Outcome("explanations that quote code", name, bool(fences), 1)
+            for fence in fences:
                 yield Outcome("Python fences that parse", name, _parses(fence), 1)
-            yield from self._speed("explain", name, code)
+
+    def speed(self) -> Iterator[Outcome]:
+        """The time to the first characters of a cold explanation, and the speed-up over plain decoding."""
+        for name, code in self._long_functions():
+            self._assistant.pool.clear()
+            yield from self._first_characters(name, code)
+        for number, (name, code) in enumerate(self._functions()):
+            yield from self._speed_up("explain", name, code)
+            yield from self._speed_up("edit", name, code, text=_INSTRUCTIONS[number % len(_INSTRUCTIONS)])
 
     def fixes(self) -> Iterator[Outcome]:
-        """Bugs whose hidden tests pass: after one try, after the best of several, after the loop of as many tries."""
+        """Bugs whose hidden tests pass: after one try, after the best of several independent tries, after the loop of
+        as many. What is best, and when the loop is over, the visible tests say."""
         for case in self._fix_cases():
             failure = self._failure(case.source, case.visible) or "the result is wrong for some arguments"
 
@@ -162,15 +172,16 @@ class ReasoningBenchmark:
                 return self._failure(text, case.visible)
 
             once = self._fixed(case, failure, tries=1)
-            yield Outcome("fixed in one try", case.id, self._failure(once, case.hidden) is None, 1)
-            best = once
-            for seed in range(1, _TRIES):
-                if trial(best) is None:
-                    break
-                best = self._fixed(case, failure, tries=1, temperature=0.8, seed=seed)
-            yield Outcome(f"fixed by the best of {_TRIES}", case.id, self._failure(best, case.hidden) is None, 1)
+            yield Outcome("fixed in one try", case.id, self._passes(once, case.hidden), 1)
+            best = next((text for text in self._independent(case, failure, once) if trial(text) is None), once)
+            yield Outcome(f"fixed by the best of {_TRIES}", case.id, self._passes(best, case.hidden), 1)
             looped = self._fixed(case, failure, tries=_TRIES, trial=trial)
-            yield Outcome(f"fixed by the loop of {_TRIES}", case.id, self._failure(looped, case.hidden) is None, 1)
+            yield Outcome(f"fixed by the loop of {_TRIES}", case.id, self._passes(looped, case.hidden), 1)
+
+    def _independent(self, case: FixCase, failure: str, once: str) -> Iterator[str]:
+        yield once
+        for seed in range(1, _TRIES):
+            yield self._fixed(case, failure, tries=1, temperature=0.8, seed=seed)
 
     # What they share --------------------------------------------------------------------------------------------
 
@@ -178,14 +189,21 @@ class ReasoningBenchmark:
         options: EngineOptions = more.pop("options", self._assistant.options)
         emit: Callable[[Chunk], None] = more.pop("emit", lambda _: None)
         trial = more.pop("trial", None)
-        start = code.index("def ") if "def " in code else 0
-        if command == "explain":
-            start = code.rindex("def ")
+        name = more.pop("name", "")
+        start = code.index(f"def {name}(") if name else code.rindex("def ") if "def " in code else 0
         snapshot = Snapshot(uri=more.pop("uri", "file:///benchmark/solution.py"), text=code, offset=start)
-        request = CommandRequest(command=command, snapshot=snapshot, end=start, max_tokens=384, **more)
+        request = CommandRequest(command=command, snapshot=snapshot, end=start, **{"max_tokens": 384, **more})
         return self._assistant.command(request, options, _never, emit, trial=trial)
 
-    def _speed(self, command: CommandName, name: str, code: str, **more: Any) -> Iterator[Outcome]:
+    def _first_characters(self, name: str, code: str) -> Iterator[Outcome]:
+        started = time.perf_counter()
+        seen: list[float] = []
+        options = self._assistant.options.model_copy(update={"max_tokens": 8})
+        self._run("explain", code, options=options, emit=lambda _: seen.append(time.perf_counter()), max_tokens=8)
+        if seen:
+            yield Outcome("seconds to the first characters", name, seen[0] - started, 1)
+
+    def _speed_up(self, command: CommandName, name: str, code: str, **more: Any) -> Iterator[Outcome]:
         """Decoding time a token, plain over drafted, of the same greedy texts."""
         drafted = self._run(command, code, tries=1, **more).stats
         plain_options = self._assistant.options.model_copy(update={"drafter": "none"})
@@ -197,37 +215,49 @@ class ReasoningBenchmark:
         for item in sampled(read_json_lines(self._data / "humanevalpack" / "dev.jsonl.gz"), self._count):
             yield item["task_id"], item["declaration"] + item["canonical_solution"].rstrip() + "\n"
 
+    def _long_functions(self) -> Iterator[tuple[str, str]]:
+        """Functions of about 50 lines."""
+        for item in sampled(read_json_lines(self._data / "fresh_docstrings" / "dev.jsonl.gz"), 10 * self._count):
+            if 40 <= item["code"].rstrip().count("\n") + 1 <= 60:
+                yield item["func_name"], item["code"].rstrip() + "\n"
+
     def _fix_cases(self) -> Iterator[FixCase]:
         for item in sampled(read_json_lines(self._data / "humanevalpack" / "dev.jsonl.gz"), self._count):
             yield FixCase(
                 item["task_id"],
+                item["entry_point"],
                 item["prompt"] + item["buggy_solution"].rstrip() + "\n",
                 item["example_test"],
                 item["test"],
             )
         for item in sampled(read_json_lines(self._data / "quixbugs" / "dev.jsonl"), self._count):
-            cases = item["json_testcases"] or []
+            cases = item.get("json_testcases") or []  # programs on graphs have other tests
             if len(cases) >= 2:
                 half = len(cases) // 2
                 visible, hidden = (_calls(item["name"], part) for part in (cases[:half], cases[half:]))
-                yield FixCase(item["name"], item["buggy"].lstrip("\n"), visible, hidden)
+                yield FixCase(item["name"], item["name"], item["buggy"].lstrip("\n"), visible, hidden)
 
     def _fixed(self, case: FixCase, failure: str, *, tries: int, trial: Any = None, **sampling: Any) -> str:
         options = self._assistant.options.model_copy(update=sampling)
-        result = self._run("fix", case.source, text=failure, tries=tries, trial=trial, options=options)
+        result = self._run(
+            "fix", case.source, name=case.function, text=failure, tries=tries, trial=trial, options=options
+        )
         return applied(case.source.encode(), result.replacements)
 
     def _failure(self, code: str, tests: str) -> str | None:
-        """What a failing test says, None where all pass."""
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "case.py").write_text(f"{code}\n{tests}\n", encoding="utf-8")
-            outcome = run_limited([sys.executable, "-I", "case.py"], Path(folder), _SECONDS)
-        if outcome.status == 0:
+        """What pytest says of a failing test, None where all pass."""
+        outcome = self._outcome(code, tests, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
+        if outcome.status in (0, _NO_TESTS):
             return None
-        if outcome.status is None:
-            return "A test does not end."
-        said = [line.strip() for line in outcome.output.strip().split("\n") if line.strip()]
-        return "This test fails: " + " ".join(said[-2:])
+        return "A test does not end." if outcome.status is None else f"A test fails:\n{essence(outcome.output)}"
+
+    def _passes(self, code: str, tests: str) -> bool:
+        return self._outcome(code, tests, "-I").status == 0
+
+    def _outcome(self, code: str, tests: str, *how: str) -> Ended:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "test_case.py").write_text(f"{code}\n{tests}\n", encoding="utf-8")
+            return run_limited([sys.executable, *how, "test_case.py"], Path(folder), _SECONDS)
 
 
 def _calls(name: str, cases: list[Any]) -> str:
