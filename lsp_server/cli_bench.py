@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from decoding.errors import BadFile
+from lsp_server.cli_bench_quality import quality
 from lsp_server.cli_bench_reasoning import reasoning
 from lsp_server.cli_complete import engine_options, load_assistant, options_from
+from lsp_server.progress import CountBar
 
 _CATEGORIES = ("infill", "humaneval", "edit", "questions", "creative")
 
@@ -64,7 +65,7 @@ def bench(
         seconds=60 * minutes if minutes is not None else 240.0 if quick else 85 * 60.0,
     )
     folder = Path(output)
-    with _Bar() as bar:
+    with CountBar() as bar:
         results = run_benchmark(assistant, plan, folder / "runs.jsonl", bar)
     data = summary(results)
     try:
@@ -77,31 +78,7 @@ def bench(
 
 
 bench.add_command(reasoning)
-
-
-class _Bar:
-    """Progress on stderr."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._progress.add_task("starting", total=None)
-
-    def __enter__(self) -> _Bar:
-        self._progress.start()
-        return self
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        self._progress.update(self._task, completed=done, total=total, description=what)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+bench.add_command(quality)
 
 
 def _show(data: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""A progress bar for provisioning and loading a model, on stderr.
+"""Progress bars on stderr: for provisioning and loading a model, and for work that is counted.
 
-Knows rich and `ModelProgress`. Without a terminal it says each stage once, in a line.
+Knows rich and `ModelProgress`. Without a terminal the first says each stage once, in a line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,15 @@ import sys
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from decoding.messages import ModelProgress
 
@@ -59,3 +67,31 @@ class ProgressBar:
     ) -> None:
         if self._task is not None:  # stopping what was never started would print an empty line
             self._progress.stop()
+
+
+class CountBar:
+    """Call it with (done, total, what is being done); a context manager."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> CountBar:
+        self._progress.start()
+        return self
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Show how far the work is."""
+        self._progress.update(self._task, completed=done, total=total, description=what)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()

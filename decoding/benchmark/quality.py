@@ -1,157 +1,214 @@
-"""Quality of suggestions on real holes: what a user would have got, with and without the constraints.
+"""Quality of suggestions: what a user would have got at real holes, with and without the constraints.
 
-Knows the assistant and the public hole data. Each point is completed by every variant in turn, so that a difference
-is paired; nothing here depends on time.
+Knows the assistant, the points and the scores. Each point is completed by every variant in turn, so that a difference
+is paired; nothing here depends on time. Every result is kept in a file at once, so that a run can be taken up again.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from decoding.assistant import Assistant
+from decoding.benchmark.quality_points import SETS, Point
+from decoding.benchmark.quality_sandbox import passes
 from decoding.benchmark.scores import (
     accepted_characters,
     edit_similarity,
     exact_match,
     identifier_f1,
-    mean_interval,
     parses,
     undefined_names,
 )
-from decoding.benchmark.workloads import data_folder, read_json_lines
+from decoding.errors import BadInput
 from decoding.messages import Completion, EngineOptions, Snapshot
 
-VARIANTS: Mapping[str, dict[str, Any]] = {
-    "off": {"constraint": "off", "scope": "off"},
+BASELINE = "off"
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    BASELINE: {"constraint": "off", "scope": "off"},
     "syntax": {"constraint": "enforce", "scope": "off"},
-    "syntax+scope": {"constraint": "enforce", "scope": "soft"},
+    "soft": {"constraint": "enforce", "scope": "soft"},
+    "hard": {"constraint": "enforce", "scope": "hard"},
 }
-_SEED = 7
+"""`soft` and `hard` are syntax and scope together."""
 
-
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """A hole in a real file: the text without it, its byte offset, what stood there."""
-
-    id: str
-    kind: str
-    text: str
-    offset: int
-    truth: str
-
-    @property
-    def several_lines(self) -> bool:
-        """Whether the truth is a block."""
-        return self.kind in ("block", "function")
+Progress = Callable[[int, int, str], None]
+"""(suggestions done, suggestions in all, which set)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One suggestion, scored. Rates are 0..1; None where the question makes no sense for this hole."""
+    """One suggestion, scored; None where a question makes no sense for it.
+
+    Attributes:
+        exact, similarity, identifiers: 0..1, against the truth (its first line where one line is asked for).
+        accepted: leading characters that a user could accept.
+        shown: 1 where there was anything to show.
+        parses: whether the joined file parses, where the original does and something was shown; `finished` the same
+            of suggestions that the budget did not cut.
+        undefined: uses of undefined names on the suggestion's lines that the original does not have; None where the
+            joined file does not parse. `unbound`: those on other lines, which miss a name that the original binds here.
+        passed: whether the joined program passes its tests.
+    """
 
     exact: float
     similarity: float
     identifiers: float
     accepted: float
+    shown: float
     parses: float | None
+    finished: float | None
     undefined: float | None
-    finished_parses: float | None
-    passes: float
-    tokens: float
-    decode_ms: float
+    unbound: float | None
+    passed: float | None
 
 
-def holes(kinds: tuple[str, ...], count: int) -> list[Hole]:
-    """`count` real-file points of the given kinds, always the same ones."""
-    folder = data_folder() / "fresh_fim"
-    files = {item["file"]: item["text"] for item in read_json_lines(folder / "files_dev.jsonl.gz")}
-    points = [point for point in read_json_lines(folder / "points_dev.jsonl.gz") if point["kind"] in kinds]
-    random.Random(_SEED).shuffle(points)
-    return [
-        Hole(
-            id=point["id"],
-            kind=point["kind"],
-            text=files[point["file"]][: point["start"]] + files[point["file"]][point["end"] :],
-            offset=len(files[point["file"]][: point["start"]].encode("utf-8")),
-            truth=point["target"],
-        )
-        for point in points[:count]
-    ]
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one variant made of one point. `suggestion` is text about public data."""
+
+    set: str
+    point: str
+    kind: str
+    variant: str
+    score: Score
+    suggestion: str
+    stop_reason: str
+    off_reason: str | None
+    tokens: int
+    steps: int
+
+    @property
+    def key(self) -> str:
+        """What identifies it in a file."""
+        return f"{self.point}|{self.variant}"
 
 
-def complete_hole(assistant: Assistant, hole: Hole, options: EngineOptions) -> Completion:
-    """What the assistant suggests for a hole, as an editor would ask for it."""
-    wanted = options.model_copy(update={"multiline": "always" if hole.several_lines else "never"})
-    snapshot = Snapshot(uri=f"file:///{hole.id}.py", text=hole.text, offset=hole.offset)
+def complete_point(assistant: Assistant, point: Point, options: EngineOptions) -> Completion:
+    """What the assistant suggests at a point, as an editor would ask for it."""
+    wanted = options.model_copy(update={"multiline": "always" if point.several_lines else "never"})
+    snapshot = Snapshot(uri=f"file:///{point.id}.py", text=point.text, offset=point.offset)
     return assistant.complete(snapshot, wanted, lambda: False, lambda _: None)[0]
 
 
-def score(hole: Hole, completion: Completion) -> Score:
-    """Score one suggestion."""
-    data = hole.text.encode("utf-8")
-    before, after = data[: completion.start].decode("utf-8"), data[completion.end :].decode("utf-8")
-    joined = before + completion.text + after
-    whole = data[: hole.offset].decode("utf-8") + hole.truth + data[hole.offset :].decode("utf-8")
-    # The truth ends at the hole; a suggestion may cover closers that follow it.
-    covered = data[hole.offset : completion.end].decode("utf-8")
-    truth = hole.truth + covered
-    suggestion = completion.text
-    if not hole.several_lines:
+def score(point: Point, completion: Completion) -> Score:
+    """Score one suggestion; runs its program where the point has a test."""
+    joined = point.filled(completion.text, completion.start, completion.end)
+    original = point.original
+    # A suggestion may cover closers behind the hole: the truth is as long as what it replaces.
+    covered = point.text.encode("utf-8")[point.offset : completion.end].decode("utf-8")
+    suggestion, truth = completion.text, point.truth + covered
+    if not point.several_lines:
         suggestion, truth = suggestion.split("\n", 1)[0], truth.split("\n", 1)[0]
-    sound = parses(whole)
-    known, now = undefined_names(whole), undefined_names(joined)
-    ok = parses(joined) if sound else None
+    known, now = undefined_names(original), undefined_names(joined)
+    new = _new_names(point, completion, known, now) if known is not None and now is not None else (None, None)
+    shown = bool(completion.text)
+    sound = float(now is not None) if known is not None and shown else None
     return Score(
         exact=exact_match(suggestion, truth),
         similarity=edit_similarity(suggestion, truth),
         identifiers=identifier_f1(suggestion, truth),
         accepted=accepted_characters(suggestion, truth),
-        parses=None if ok is None else float(ok),
-        undefined=None if known is None or now is None else float(sum((now - known).values())),
-        finished_parses=None if ok is None or completion.stop_reason == "length" else float(ok),
-        passes=completion.stats.steps,
-        tokens=completion.stats.tokens,
-        decode_ms=completion.stats.decode_ms,
+        shown=float(shown),
+        parses=sound,
+        finished=None if completion.stop_reason == "length" else sound,
+        undefined=new[0],
+        unbound=new[1],
+        passed=float(parses(joined) and passes(joined + point.test)) if point.test else None,
     )
 
 
-def run(
+def _new_names(
+    point: Point, completion: Completion, known: Counter[tuple[str, int]], now: Counter[tuple[str, int]]
+) -> tuple[float, float]:
+    """Uses of undefined names that are new: (on the lines of the suggestion, elsewhere)."""
+    first = point.text.encode("utf-8").count(b"\n", 0, completion.start) + 1
+    lines = range(first, first + completion.text.count("\n") + 1)
+    before = Counter(name for name, _ in known.elements())
+    inside = Counter(name for name, line in now.elements() if line in lines)
+    every = Counter(name for name, _ in now.elements())
+    here = sum((inside - before).values())
+    return float(here), float(sum((every - before).values()) - here)
+
+
+class ResultsFile:
+    """Results as JSON lines behind one line that says what they belong to."""
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        """Open or begin the file. Raises BadInput for one that belongs to something else."""
+        self.path = path
+        self.found: dict[str, Result] = {}
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        if not lines:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(dict(header)) + "\n", encoding="utf-8")
+            return
+        if json.loads(lines[0]) != dict(header):
+            raise BadInput(f"{path} holds results of another model, version or options: remove it or give --output")
+        for line in lines[1:-1]:  # what an interrupted run left behind the last line end is no result
+            data = json.loads(line)
+            result = Result(**{**data, "score": Score(**data["score"])})
+            self.found[result.key] = result
+        if lines[-1]:
+            path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+
+    def add(self, result: Result) -> None:
+        """Keep one result."""
+        self.found[result.key] = result
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+
+
+def run_quality(
     assistant: Assistant,
-    points: list[Hole],
-    options: EngineOptions,
-    variants: Mapping[str, dict[str, Any]] = VARIANTS,
-    tell: Callable[[int], None] = lambda _: None,
-) -> dict[str, list[Score]]:
-    """Scores per variant, in the order of `points`."""
-    found: dict[str, list[Score]] = {name: [] for name in variants}
-    for done, hole in enumerate(points):
-        for name, changes in variants.items():
-            completion = complete_hole(assistant, hole, options.model_copy(update=changes))
-            found[name].append(score(hole, completion))
-        tell(done + 1)
-    return found
+    counts: Mapping[str, int],
+    variants: Sequence[str],
+    file: ResultsFile,
+    progress: Progress = lambda done, total, what: None,
+    seconds: float = float("inf"),
+) -> list[Result]:
+    """The results of so many points of each set by each variant, in that order; what the file has is not run again.
+
+    Stops after `seconds` with what there is then. Only points that every variant completed are returned.
+    """
+    ends = time.monotonic() + seconds
+    points = [(name, point) for name, count in counts.items() for point in SETS[name](count)]
+    total = len(points) * len(variants)
+    whole: list[Result] = []
+    for number, (name, point) in enumerate(points):
+        of_point = []
+        for place, variant in enumerate(variants):
+            progress(number * len(variants) + place, total, name)
+            result = file.found.get(f"{point.id}|{variant}")
+            if result is None:
+                if time.monotonic() > ends:
+                    break
+                result = _result(assistant, name, point, variant)
+                file.add(result)
+            of_point.append(result)
+        if len(of_point) == len(variants):
+            whole += of_point
+    progress(total, total, "done")
+    return whole
 
 
-def summary(found: dict[str, list[Score]], baseline: str = "off") -> dict[str, dict[str, tuple[float, float, float]]]:
-    """Per variant and score: (mean, low, high); and, under "VARIANT - baseline", the paired difference."""
-    table: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for name, scores in found.items():
-        table[name] = {key: mean_interval(values) for key, values in _columns(scores)}
-        if name != baseline and baseline in found:
-            pairs = zip(_columns(scores, keep=True), _columns(found[baseline], keep=True), strict=True)
-            table[f"{name} - {baseline}"] = {
-                key: mean_interval(
-                    [a - b for a, b in zip(mine, theirs, strict=True) if a is not None and b is not None]
-                )
-                for (key, mine), (_, theirs) in pairs
-            }
-    return table
-
-
-def _columns(scores: list[Score], keep: bool = False) -> Iterator[tuple[str, list[Any]]]:
-    rows = [asdict(score) for score in scores]
-    for key in rows[0] if rows else ():
-        yield key, [row[key] for row in rows if keep or row[key] is not None]
+def _result(assistant: Assistant, name: str, point: Point, variant: str) -> Result:
+    options = assistant.options.model_copy(update=dict(VARIANTS[variant]))
+    completion = complete_point(assistant, point, options)
+    return Result(
+        set=name,
+        point=point.id,
+        kind=point.kind,
+        variant=variant,
+        score=score(point, completion),
+        suggestion=completion.text,
+        stop_reason=completion.stop_reason,
+        off_reason=completion.stats.constraint_off_reason,
+        tokens=completion.stats.tokens,
+        steps=completion.stats.steps,
+    )

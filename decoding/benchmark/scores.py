@@ -1,6 +1,6 @@
-"""Scores of a suggestion against what was really written, and intervals of paired differences.
+"""Scores of a suggestion against what was really written.
 
-Pure functions of text and numbers. Must not know models or where the text comes from.
+Pure functions of text. Must not know models or where the text comes from.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import difflib
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 
-import numpy as np
 from pyflakes import checker, messages
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -52,13 +50,14 @@ def parses(text: str) -> bool:
     return _tree(text) is not None
 
 
-def undefined_names(text: str) -> Counter[str] | None:
-    """How often each undefined name is used, as pyflakes sees it; None where `text` does not parse."""
+def undefined_names(text: str) -> Counter[tuple[str, int]] | None:
+    """How often each undefined name is used on each line (from 1), as pyflakes sees it; None where `text` does not
+    parse."""
     tree = _tree(text)
     if tree is None:
         return None
     found = checker.Checker(tree).messages
-    return Counter(str(m.message_args[0]) for m in found if isinstance(m, messages.UndefinedName))
+    return Counter((str(m.message_args[0]), m.lineno) for m in found if isinstance(m, messages.UndefinedName))
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -68,13 +67,3 @@ def _tree(text: str) -> ast.Module | None:
             return ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-
-
-def mean_interval(values: Sequence[float], seed: int = 0, rounds: int = 2000) -> tuple[float, float, float]:
-    """Mean and its 95% bootstrap interval (percentiles): (mean, low, high)."""
-    data = np.asarray(values, dtype=np.float64)
-    if not len(data):
-        return float("nan"), float("nan"), float("nan")
-    drawn = np.random.default_rng(seed).integers(0, len(data), (rounds, len(data)))
-    means = data[drawn].mean(axis=1)
-    return float(data.mean()), float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -155,3 +156,18 @@ def test_the_version_needs_no_model_library() -> None:
         "sys.exit(bool({'torch', 'transformers', 'pygls'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_bench_quality_prints_one_object_and_goes_on_where_it_was(tmp_path: Path, common: list[str], capsys) -> None:
+    if not (Path(__file__).absolute().parents[3] / "shared" / "data").is_dir() and "DRAFTWOOD_DATA" not in os.environ:
+        pytest.skip("the public data is not here")
+    file = tmp_path / "quality.jsonl"
+    arguments = ("bench", "quality", "--points", "1", "--set", "lines", "--variant", "soft", "--output", file, *common)
+    status, out, err = call(capsys, *arguments, "--json")
+    assert status == 0, err
+    assert set(json.loads(out)["sets"]["lines"]) == {"off", "soft"}
+    written = file.read_text()
+    status, out, _ = call(capsys, *arguments)
+    assert status == 0
+    assert "similarity" in out
+    assert file.read_text() == written
