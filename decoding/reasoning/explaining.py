@@ -8,6 +8,7 @@ from __future__ import annotations
 from decoding.errors import BadInput
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
+from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult
 from decoding.reasoning.source import Source, shortened
@@ -34,7 +35,9 @@ def explain(request: CommandRequest, report: Report) -> CommandResult:
         code, related = source.skeleton(room, count), ""
     else:
         code = shortened(piece.code, room, count)
-        related = source.related(piece, min(room // _RELATED_SHARE, room - count(code)), count)
+        related = related_code(
+            source, piece, min(room // _RELATED_SHARE, room - count(code)), count, open_sources(request)
+        )
     if not code.strip():
         raise BadInput(f"there is no code in {source.name} to explain")
     report.write(

@@ -31,7 +31,7 @@ def _of_pytest(lines: list[str]) -> list[str]:
     shown = [line for line in lines[:first] if _PYTEST_AT.match(line)]
     marked = [line for line in shown if line.startswith(">")]
     statement = (marked or shown)[-1:]
-    said = []
+    said: list[str] = []
     for line in lines[first:]:
         if not _PYTEST_SAID.match(line) or len(said) == _MOST_LINES - 1:
             break

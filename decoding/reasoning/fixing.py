@@ -14,6 +14,7 @@ from decoding.errors import BadInput
 from decoding.reasoning import prompts
 from decoding.reasoning.checks import findings, new_findings, syntax_error
 from decoding.reasoning.pieces import Piece
+from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
 from decoding.reasoning.rewriting import Judge, Verdict, best_candidate
@@ -37,7 +38,7 @@ def edit(request: CommandRequest, report: Report) -> CommandResult:
         raise BadInput("say how the code is to be changed")
     source = Source.of(request.snapshot, request.end)
     piece = _selected_piece(source)
-    related = source.related(piece, _RELATED_TOKENS, report.backend.count)
+    related = related_code(source, piece, _RELATED_TOKENS, report.backend.count, open_sources(request))
     messages = prompts.edit(piece.code, related, instruction)
     best = best_candidate(piece, messages, ("",), _judge(source, piece), report, request.tries, request.max_tokens)
     return _proposed(piece, best.code, best.verdict, report)
@@ -53,7 +54,7 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
         problem = trial(source.text) or ""
     if not problem:
         raise BadInput("say what is wrong: give a message or a diagnostic")
-    related = source.related(piece, _RELATED_TOKENS, count)
+    related = related_code(source, piece, _RELATED_TOKENS, count, open_sources(request))
     messages = prompts.fix(piece.code, related, shortened(problem, _PROBLEM_TOKENS, count))
     judge = _judge(source, piece, request.problems, trial)
     best = best_candidate(piece, messages, _openings(piece), judge, report, request.tries, request.max_tokens)

@@ -86,4 +86,4 @@ def reason(question: str, name: str, code: str) -> Messages:
 
 
 def _related(code: str) -> str:
-    return f"From the same file:\n\n{fenced(code)}\n" if code else ""
+    return f"Related code:\n\n{fenced(code)}\n" if code else ""

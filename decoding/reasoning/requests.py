@@ -25,6 +25,13 @@ class Problem(Message):
     source: str = ""
 
 
+class OpenFile(Message):
+    """Another file that the user works with: where callers and types may be."""
+
+    uri: str
+    text: str
+
+
 class CommandRequest(Message):
     """One command.
 
@@ -39,6 +46,7 @@ class CommandRequest(Message):
         style: of docstrings; auto takes the file's own.
         tries: how many candidates a command may make until one passes its checks.
         max_tokens: of each text, thought included.
+        open_files: the other open files, those that matter most first.
         test_command: a command line that `fix` may run on a copy, on the user's explicit request only.
     """
 
@@ -52,6 +60,7 @@ class CommandRequest(Message):
     style: DocstringStyle = "auto"
     tries: int = Field(3, ge=1, le=16)
     max_tokens: int = Field(512, ge=1, le=4096)
+    open_files: tuple[OpenFile, ...] = ()
     test_command: str | None = None
 
 

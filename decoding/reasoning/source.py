@@ -18,7 +18,8 @@ from grammars.definitions import Definition, Outline, outline, statements_around
 
 Count = Callable[[str], int]
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_FIELD = re.compile(rb"^[ \t]+[A-Za-z_]\w*[ \t]*:[^\r\n]*", re.MULTILINE)
+_MOST_MEMBERS = 12
 _CUT = "# … (lines left out)"
 
 
@@ -81,35 +82,37 @@ class Source:
 
     def signature(self, definition: Definition) -> str:
         """Header and first docstring line of a definition, at column 0."""
-        header = self.piece(definition.start, definition.header_end).code
-        lines = [line for line in header.split("\n") if not line.startswith("@")]
-        body = self.data[definition.body_start : definition.end].decode("utf-8", "replace")
-        doc = re.match(r"""[rR]?("{3}|'{3}|"|')\s*([^\n"']+)""", body)
-        rest = f'    """{doc[2].strip()}"""' if doc else "    ..."
-        return "\n".join([*lines, rest])
+        doc = self._first_words(definition)
+        rest = f'    """{doc}"""' if doc else "    ..."
+        return f"{self._header(definition)}\n{rest}"
 
-    def related(self, piece: Piece, room: int, count: Count) -> str:
-        """What the code of `piece` uses of this file: imports, the class around it, signatures of what it calls. As
-        much as fits into `room` tokens."""
-        used = set(_NAME.findall(piece.code))
-        parts = [
-            statement
-            for start, end in self.outline.imports
-            if used & set(_NAME.findall(statement := self.data[start:end].decode("utf-8", "replace")))
-            and not piece.start <= start < piece.end
+    def interface(self, definition: Definition) -> str:
+        """The signature; of a class also its annotated fields and the headers of its methods: how it is used."""
+        if definition.kind != "class":
+            return self.signature(definition)
+        members = [
+            (definition.start + found.start(), found[0].strip().decode("utf-8", "replace"))
+            for found in _FIELD.finditer(self.data[definition.start : definition.end])
         ]
         for each in self.outline.definitions:
-            outside = each.end <= piece.start or each.start >= piece.end
-            around = each.kind == "class" and each.start <= piece.start and piece.end <= each.end
-            if (around and each.start != piece.start) or (outside and each.name in used):
-                parts.append(self.signature(each))
-        chosen: list[str] = []
-        for part in parts:
-            room -= count(part) + 1
-            if room < 0:
-                break
-            chosen.append(part)
-        return "\n".join(chosen)
+            inside = definition.start < each.start and each.end <= definition.end
+            if inside and each.in_class and each.depth == definition.depth + 1:
+                members = [member for member in members if not each.start <= member[0] < each.end]
+                if each.kind == "function":
+                    members.append((each.start, f"{self._header(each)} ..."))
+        lines = [line for _, text in sorted(members)[:_MOST_MEMBERS] for line in text.split("\n")]
+        if not lines:
+            return self.signature(definition)
+        return "\n".join([self._header(definition), *(f"    {line}" for line in lines)])
+
+    def _header(self, definition: Definition) -> str:
+        lines = self.piece(definition.start, definition.header_end).code.split("\n")
+        return "\n".join(line for line in lines if not line.startswith("@"))
+
+    def _first_words(self, definition: Definition) -> str:
+        body = self.data[definition.body_start : definition.end].decode("utf-8", "replace")
+        doc = re.match(r"""[rR]?("{3}|'{3}|"|')\s*([^\n"']+)""", body)
+        return doc[2].strip() if doc else ""
 
     def skeleton(self, room: int, count: Count) -> str:
         """The file in `room` tokens: all of it where it fits, else imports and signatures."""

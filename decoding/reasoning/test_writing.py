@@ -16,6 +16,7 @@ from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
 from decoding.reasoning.checks import findings, syntax_error
 from decoding.reasoning.pieces import fenced
+from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, NewFile
 from decoding.reasoning.source import Source, shortened
@@ -40,7 +41,7 @@ def tests(request: CommandRequest, report: Report) -> CommandResult:
     head = f"import pytest\n\nfrom {module_name(path)} import {name}\n\n\n"
     piece = source.piece_of(definition)
     count = report.backend.count
-    related = source.related(piece, _RELATED_TOKENS, count)
+    related = related_code(source, piece, _RELATED_TOKENS, count, open_sources(request))
     messages = prompts.tests(shortened(piece.code, _CODE_TOKENS, count), related, name)
     for number in range(request.tries):
         report.tries += 1

@@ -44,15 +44,14 @@ def test_the_prompt_of_explain_has_the_code_and_what_it_uses() -> None:
     assert result.text == streamed == "It loads."
     assert (
         user_text(backend.turns[0])
-        == '''\
-From the same file:
+        == """\
+Related code:
 
 ```python
 import json
 class Order:
-    """One order."""
-def total(self, count):
-    """Price times count."""
+    def __init__(self, price): ...
+    def total(self, count): ...
 ```
 
 This code is from `shop.py`:
@@ -64,7 +63,7 @@ def load(path):
 ```
 
 Explain it: first one sentence that says what it does, then how it works step by step, quoting the lines that matter \
-in ```python blocks, then what its callers should know.'''
+in ```python blocks, then what its callers should know."""
     )
 
 

@@ -15,7 +15,7 @@ def said(messages: prompts.Messages) -> str:
 
 def test_fix() -> None:
     assert said(prompts.fix(CODE, RELATED, "NameError: y")) == (
-        "From the same file:\n\n```python\nimport os\n```\n\n"
+        "Related code:\n\n```python\nimport os\n```\n\n"
         "This Python code has a bug:\n\n```python\ndef f(x):\n    return x\n```\n\n"
         "The problem: NameError: y\n\nWrite the complete corrected code in one ```python block. Change only what "
         "has to be changed."
