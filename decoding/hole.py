@@ -144,14 +144,16 @@ def _characters(text: str, offset: int) -> int:
 def _indent_unit(lines: list[str]) -> str:
     """A tab, or the commonest step in spaces from a line that opens a block to the next; 4 spaces if unknown."""
     steps: Counter[str] = Counter()
-    previous = ""
+    previous, outer = "", ""
     for line in lines:
-        if not line.strip():
+        text = line.lstrip(" \t")
+        if not text.strip():
             continue
-        lead, outer = indentation(line), indentation(previous)
-        if opens_block(previous) and lead.startswith(outer) and len(lead) > len(outer):
+        lead = line[: len(line) - len(text)]
+        # Asked last: it takes longest, and few lines are deeper than the one before. Ten calls belong to a keystroke.
+        if len(lead) > len(outer) and lead.startswith(outer) and opens_block(previous):
             steps[lead[len(outer) :]] += 1
-        previous = line
+        previous, outer = line, lead
     if not steps:
         return "\t" if any(line.startswith("\t") for line in lines) else "    "
     return max(steps, key=steps.__getitem__)

@@ -30,6 +30,13 @@ def trim(
     Without `multiline` only the rest of the line is kept. Rules about blocks apply to Python only.
     """
     hole = Hole.at(text, offset)
+    return trim_at(raw, hole, offset, finished=finished, multiline=multiline, language=language)
+
+
+def trim_at(
+    raw: str, hole: Hole, offset: int, *, finished: bool, multiline: bool, language: str = "python"
+) -> Trimmed | None:
+    """`trim` for who has looked at the hole already; `offset` is its cursor, in bytes of the document."""
     kept = LINE_END.sub("\n", raw)
     length = len(kept)
     for rule in TEXT_RULES if multiline else (*TEXT_RULES, first_line):

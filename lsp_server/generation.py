@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decoding.hole import Hole
 from decoding.messages import Chunk, Completion, EngineOptions, Multiline
 from decoding.stopping import wants_lines
-from decoding.trimming import Trimmed, trim
+from decoding.trimming import Trimmed, trim_at
 from lsp_server.documents import View
 from lsp_server.lines import decode
 
@@ -112,18 +112,15 @@ class Generation:
         raw = _newlines(self.raws.get(rank, ""))
         if not raw.startswith(typed):
             return None
-        text, offset = view.window(WINDOW, WINDOW)
-        trimmed = trim(
+        hole = Hole.at(*view.window(WINDOW, WINDOW))
+        return trim_at(
             raw[len(typed) :],
-            text=text,
-            offset=offset,
+            hole,
+            view.offset,
             finished=self.whole,
-            multiline=wants_lines(Hole.at(text, offset), multiline),
+            multiline=wants_lines(hole, multiline),
             language=view.language,
         )
-        if trimmed is None:
-            return None
-        return Trimmed(trimmed.text, view.offset, view.offset + trimmed.end - trimmed.start)
 
 
 def _newlines(text: str) -> str:

@@ -5,16 +5,23 @@ Knows pygls and lsprotocol; nothing of completions.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
+import sys
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import Any
+from threading import Event
+from typing import Any, BinaryIO
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
+
+from lsp_server.stdio import stream_of
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +36,8 @@ class Protocol(LanguageServerProtocol):
 
     exit_status = 1
     """0 once the client has asked for shutdown before exit, as the specification wants."""
+
+    _dismissed = False
 
     clock: Callable[[], int] = staticmethod(lambda: 0)
     """Tells the newest revision of any document."""
@@ -80,10 +89,16 @@ class Protocol(LanguageServerProtocol):
         """Calls our handler only."""
         self.fm.features[types.NOTEBOOK_DOCUMENT_DID_CLOSE](params)
 
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:
+        """Remembers that the client said goodbye: it may be gone before everything has ended."""
+        self._dismissed = True
+        yield from super().lsp_shutdown(*args)
+
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:
         """Remembers the exit status, which pygls raises and then swallows."""
-        self.exit_status = 0 if self._shutdown else 1
+        self.exit_status = 0 if self._dismissed else 1
         yield from super().lsp_exit(*args)
 
 
@@ -102,6 +117,28 @@ class Server(LanguageServer):
             ),
             protocol_cls=Protocol,
         )
+
+    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+        """Serves one client until it says goodbye or is gone."""
+        try:
+            asyncio.run(self._serve(stdin or sys.stdin.buffer, stdout or sys.stdout.buffer))
+        except BrokenPipeError:
+            log.error("the client is gone")
+        except (KeyboardInterrupt, SystemExit):
+            log.info("told to end")
+        finally:
+            self.shutdown()
+
+    async def _serve(self, stdin: BinaryIO, stdout: BinaryIO) -> None:
+        self._stop_event = Event()
+        self.protocol.set_writer(StdoutWriter(stdout))
+        reader = await stream_of(stdin, stdout)
+        # The protocol's types alone are 70,000 objects, which a full collection takes 60 ms to look through.
+        gc.freeze()
+        try:
+            await run_async(self._stop_event, reader, self.protocol, log, self.report_server_error)
+        except asyncio.IncompleteReadError:
+            log.error("the client ended in the middle of a message")
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
         """Logs where pygls would pop up a window."""

@@ -170,8 +170,8 @@ class Session:
             self._counts.from_cache += 1
             return kept, "kept"
         source: Source = "adopted"
-        if not explicit and self._adopted(view, explicit) is None:
-            await asyncio.wait([turn], timeout=self._delay())
+        if not explicit and self._adopted(view, explicit) is None and (delay := self._delay()):
+            await asyncio.wait([turn], timeout=delay)
         while not turn.done():
             running = self._adopted(view, explicit)
             if running is None:

@@ -197,6 +197,8 @@ class WorkerClient:
     async def _wait_until_ready(self) -> None:
         if self._resting:
             raise WorkerDied("the model process keeps ending; see the log")
+        if self._ready.is_set():
+            return
         outcomes = [asyncio.create_task(event.wait()) for event in (self._ready, self._hopeless)]
         try:
             await asyncio.wait(outcomes, timeout=self._patience.loading, return_when=asyncio.FIRST_COMPLETED)

@@ -69,11 +69,11 @@ class StubAssistant:
         emit: Callable[[Chunk], None],
     ) -> list[Completion]:
         self.asked += 1
-        misbehave(snapshot.text)
         data = snapshot.text.encode()
         offset = snapshot.offset  # what the language looks at is near: a large file must not cost the stub more
         before = data[max(0, offset - 1000) : offset].decode("utf-8", "ignore")
         after = data[offset : offset + 1000].decode("utf-8", "ignore")
+        misbehave(before + after)
         multiline = options.multiline == "always"
         text, stop = "", "length"
         for _ in range(options.max_tokens):
