@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.python_states import Machine
+from grammars.python_states import Machine, Turn
 from grammars.python_terminals import Alternatives, Event
 
 _DENSE = 2000
@@ -60,13 +60,13 @@ class Filed:
         self.unfinished = [(1 << terminal, _marker(ids, width)) for terminal, ids in trie.unfinished.items()]
 
     def mark(self, machine: Machine, flags: Flags) -> int:
-        """Set the flag of every token that `machine` lets pass. Returns the height of the lowest node of its stack
-        that this depends on."""
+        """Set the flag of every token that `machine` lets pass. Returns how many segments around the innermost one
+        this depends on."""
         if self.free:
             self.free(flags)
         if self.leaf:
-            return machine.stacks[0].height
-        acceptable, low = machine.acceptable, machine.acceptable_low
+            return 0
+        acceptable, around = machine.acceptable, int(machine.top.unknown)
         for terminal, marker in self.unfinished:
             if acceptable & terminal:
                 marker(flags)
@@ -76,8 +76,10 @@ class Filed:
             elif acceptable & terminals or not terminals or machine.depth:
                 after = machine.after(event)
                 if after is not None:
-                    low = min(low, machine.low(event), child.mark(after, flags))
-        return low
+                    around = max(around, machine.frame.level - after.frame.level + child.mark(after, flags))
+                elif isinstance(machine.top.after(event), Turn):
+                    around = machine.frame.level
+        return around
 
 
 def _terminals(event: Event) -> int:

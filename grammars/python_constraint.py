@@ -6,7 +6,7 @@ Knows tokens, documents as bytes, and the syntax. Must not know names and scopes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,11 @@ _BLANKS = b" \t\n\r\f"
 _WARM_STEP = 7
 
 
-@dataclass(frozen=True, slots=True)
-class BlankRun:
+class BlankRun(NamedTuple):
     """White space written in one go: its newlines, and the blanks after the last of them."""
 
     newlines: int = 0
     spaces: int = 0
-
-    def after(self, text: bytes) -> BlankRun | None:
-        """The run after one more token, None where it becomes too long. Anything else than white space ends it."""
-        if text.strip(_BLANKS):
-            return _NO_BLANKS
-        newlines = text.count(b"\n")
-        tail = len(text.rpartition(b"\n")[2])
-        run = BlankRun(self.newlines + newlines, tail if newlines else self.spaces + tail)
-        return run if run.newlines <= _MOST_NEWLINES and run.spaces <= _MOST_SPACES else None
 
 
 _NO_BLANKS = BlankRun()
@@ -56,6 +46,19 @@ class BlankTokens:
         self._ids = np.asarray(ids, dtype=np.int32)
         self._newlines = np.array([text.count(b"\n") for text in texts], dtype=np.int32)
         self._tails = np.array([len(text.rpartition(b"\n")[2]) for text in texts], dtype=np.int32)
+        self._runs = {
+            token: BlankRun(int(newlines), int(tail))
+            for token, newlines, tail in zip(ids, self._newlines, self._tails, strict=True)
+        }
+
+    def after(self, run: BlankRun, token: int) -> BlankRun | None:
+        """The run after one more token, None where it becomes too long. Anything else than white space ends it."""
+        more = self._runs.get(token)
+        if more is None:
+            return _NO_BLANKS
+        spaces = more.spaces if more.newlines else run.spaces + more.spaces
+        newlines = run.newlines + more.newlines
+        return BlankRun(newlines, spaces) if newlines <= _MOST_NEWLINES and spaces <= _MOST_SPACES else None
 
     def too_long(self, run: BlankRun) -> Bitmask:
         """Those that would make `run` too long."""
@@ -131,7 +134,7 @@ class PythonState:
         self._right = right
         self._blanks = blanks
         self.off_reason = off_reason
-        self._next: dict[int, PythonState | None] = {}
+        self._next: dict[int, PythonState | None] | None = None
         self._mask: Bitmask | None = None
 
     @property
@@ -141,32 +144,34 @@ class PythonState:
 
     def advance(self, token: int) -> PythonState | None:
         """The state after `token`, or None where it is forbidden."""
-        try:
+        if self._next is None:
+            self._next = {}
+        elif token in self._next:
             return self._next[token]
-        except KeyError:
-            state = self._next[token] = self._advance(token)
-            return state
+        state = self._next[token] = self._advance(token)
+        return state
 
     def _advance(self, token: int) -> PythonState | None:
-        constraint, syntax = self._constraint, self._syntax
-        if syntax is None or self._right is None:
+        syntax = self._syntax
+        if syntax is None:
             return self
-        vocabulary = constraint.vocabulary
-        text = vocabulary.tokens[token] if 0 <= token < vocabulary.size else b""
-        blanks = self._blanks.after(text)
-        if not text or blanks is None:
-            return None
-        read = syntax.read(text)
-        if read is None or self._closes_too_much(read):
-            return None
-        return PythonState(constraint, read, self._right, blanks)
+        read = self._read(syntax, token)
+        blanks = self._constraint.blanks.after(self._blanks, token)
+        return None if read is None or blanks is None else PythonState(self._constraint, read, self._right, blanks)
 
-    def _closes_too_much(self, read: State) -> bool:
-        """Whether a bracket is closed that the text after the cursor closes."""
-        depth = read.machine.depth
-        if self._syntax is None or self._right is None or depth >= self._syntax.machine.depth:
-            return False
-        return depth < self._right.best.depth
+    def _read(self, syntax: State, token: int) -> State | None:
+        """The syntax after `token`, None where it is forbidden."""
+        texts = self._constraint.vocabulary.tokens
+        text = texts[token] if 0 <= token < len(texts) else b""
+        read = syntax.read(text) if text else None
+        if read is None or read.frame is syntax.frame or not self._closes_too_much(syntax, read):
+            return read
+        return None
+
+    def _closes_too_much(self, syntax: State, read: State) -> bool:
+        """Whether a bracket is closed between two states that the text after the cursor closes."""
+        depth = read.frame.depth
+        return self._right is not None and depth < syntax.frame.depth and depth < self._right.best.depth
 
     def permits(self, token: int) -> bool:
         """Whether `token` may come next; an end of text where the text after the cursor then still fits."""
@@ -179,12 +184,15 @@ class PythonState:
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of `tokens`, read from here, are allowed. An end of text is the last that can be."""
-        state = self
+        if self._syntax is None:
+            return len(tokens)
+        syntax, run, blanks = self._syntax, self._blanks, self._constraint.blanks
         for count, token in enumerate(tokens):
-            following = state.advance(token)
-            if following is None:
-                return count + (token in self._constraint.vocabulary.end and state._may_end())
-            state = following
+            read, after = self._read(syntax, token), blanks.after(run, token)
+            if read is None or after is None:
+                ends = token in self._constraint.vocabulary.end
+                return count + (ends and (self._right is None or self._right.may_end(syntax)))
+            syntax, run = read, after
         return len(tokens)
 
     def allowed(self) -> Bitmask | None:

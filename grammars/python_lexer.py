@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from grammars.python_numbers import FRACTION_START, NUMBER_START, number_future, number_kind, number_step
 from grammars.python_terminals import AFTER_NUMBER, Event, Line, Terminals
 from grammars.python_utf8 import begins_character, may_be_in_identifier, sequence_length
 
 
-class Step(NamedTuple):
-    """What reading one byte does: the mode after it, and what it completed."""
+class Step:
+    """What reading some bytes does: the mode after it, and what it completed. Compared by identity."""
 
-    mode: Mode
-    events: tuple[Event, ...] = ()
+    __slots__ = ("events", "mode")
+
+    def __init__(self, mode: Mode, events: tuple[Event, ...] = ()) -> None:
+        self.mode = mode
+        self.events = events
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ _DIGITS = frozenset(b"0123456789")
 NEWLINE, RETURN, BACKSLASH, HASH = b"\n\r\\#"
 _OPENERS, _CLOSERS = frozenset("([{"), frozenset(")]}")
 _UNREAD = Step(cast("Mode", None))
+_MOST_TEXTS = 400_000
+"""About 100 bytes each."""
 
 
 class Lexer:
@@ -70,6 +75,29 @@ class Lexer:
         self.operator_beginnings = frozenset(op[:i] for op in self.operators for i in range(1, len(op) + 1))
         self.operator_bytes = frozenset(op.encode()[0] for op in self.operators) | set(b"!-<>")
         self._modes: dict[tuple[object, ...], Mode] = {}
+        self._steps: dict[tuple[Mode, tuple[Event, ...]], Step] = {}
+        self._texts = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the modes remember so many texts that they had better `forget`."""
+        return self._texts > _MOST_TEXTS
+
+    def forget(self) -> None:
+        """Let go of what `Mode.read` remembers."""
+        for mode in self._modes.values():
+            mode.texts.clear()
+        self._steps.clear()
+        self._texts = 0
+
+    def step(self, mode: Mode, events: tuple[Event, ...]) -> Step:
+        """The one step that leads to `mode` with `events`."""
+        self._texts += 1
+        key = (mode, events)
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = Step(mode, events)
+        return step
 
     def get(self, kind: type[AnyMode], *arguments: Any) -> AnyMode:
         """The mode `kind(self, *arguments)`, always the same object."""
@@ -93,18 +121,19 @@ class Mode(ABC):
 
     Attributes:
         steps: what each byte does, None where it can never follow; filled by `step`.
+        texts: what whole texts do; filled by `read`.
         future: the set of terminals that the unfinished lexeme may become, 0 where there is none.
         may_end: whether a file may end here (after the newline that the end of a file stands for).
     """
 
-    __slots__ = ("future", "lexer", "may_end", "steps", "tokens")
+    __slots__ = ("future", "lexer", "may_end", "steps", "texts")
 
     def __init__(self, lexer: Lexer, future: int = 0, may_end: bool = False) -> None:
         self.lexer = lexer
         self.future = future
         self.may_end = may_end
         self.steps: list[Step | None] = [_UNREAD] * 256
-        self.tokens: dict[bytes, Step | None] = {}
+        self.texts: dict[bytes, Step | None] = {}
 
     def step(self, byte: int) -> Step | None:
         """Read one byte."""
@@ -114,23 +143,28 @@ class Mode(ABC):
         return step
 
     def read(self, text: bytes) -> Step | None:
-        """Read several bytes: the mode after them and all that they completed."""
+        """Read several bytes: the mode after them and all that they completed. Remembers the answer, and gives the
+        same object for all texts that do the same."""
         try:
-            return self.tokens[text]
+            return self.texts[text]
         except KeyError:
-            found = self.tokens[text] = self.try_read(text)
-            return found
+            found = self.try_read(text)
+            step = self.texts[text] = found and self.lexer.step(found.mode, found.events)
+            return step
 
     def try_read(self, text: bytes) -> Step | None:
         """`read` without remembering the answer."""
         mode: Mode = self
         events: tuple[Event, ...] = ()
         for byte in text:
-            step = mode.step(byte)
+            step = mode.steps[byte]
+            if step is _UNREAD:
+                step = mode.step(byte)
             if step is None:
                 return None
             mode = step.mode
-            events += step.events
+            if step.events:
+                events += step.events
         return Step(mode, events)
 
     @abstractmethod

@@ -4,7 +4,7 @@ Knows tables of tokens and machines. Must not know documents, cursors or what li
 
 Reading 152,000 tokens one by one would take a quarter of a second. But what a token does to the lexer does not
 depend on the parser, so the tokens of a mode are filed once (mask_plans.py, event_trie.py); and what the parser
-accepts next depends on a few nodes on top of its stack, so that most masks were made before for another stack.
+accepts next depends on the innermost bracket or block, so that most masks were made before for another text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grammars.constraint import Bitmask, empty_bitmask
 from grammars.event_trie import EventTrie, Filed
 from grammars.mask_plans import Delegate, Planner
 from grammars.python_lexer import LineStart, Mode, Space, Step
-from grammars.python_states import Machine, State, python
+from grammars.python_states import DEEPEST_BRACKET, Machine, State, after_events, python
 from grammars.python_terminals import Line
 from grammars.token_sets import TokenSets
 from grammars.vocabulary import Vocabulary
@@ -36,14 +36,14 @@ class Table:
     Attributes:
         filed: the tokens that complete no line, whose masks depend on the top of a stack only.
         lines: the tokens that begin a line as well, which depend on the open columns.
-        depths: how many nodes from the top masks of `filed` were found to depend on, by the topmost.
+        around: how many segments around the innermost one masks of `filed` were found to depend on.
     """
 
     always: Bitmask | None
     filed: Filed | None
     lines: Filed | None
     delegates: list[Delegate]
-    depths: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    around: set[int] = field(default_factory=set)
 
 
 class SyntaxMasks:
@@ -88,40 +88,33 @@ class SyntaxMasks:
         if table.lines is not None:
             mask |= self._marked(table.lines, state.machine)[0]
         for delegate in table.delegates:
-            machine: Machine | None = state.machine
-            for event in delegate.events:
-                machine = machine and machine.after(event)
+            machine = after_events(state.machine, delegate.events)
             if machine is not None:
                 mask |= self.mask(machine.state(delegate.mode)) & delegate.subset
         return mask
 
     def _from_top(self, table: Table, filed: Filed, machine: Machine) -> Bitmask:
-        """The mask of `filed`: one that was made for the same top of another stack, or a new one."""
-        stack = machine.stacks[0]
-        if len(machine.stacks) > 1:
+        """The mask of `filed`: one that was made in the same place of another text, or a new one."""
+        top, frame = machine
+        if machine.depth > DEEPEST_BRACKET - _MOST_BRACKETS:
             return self._marked(filed, machine)[0]
-        depths = table.depths.setdefault((stack.state, stack.use), [])
-        brackets = min(machine.depth, _MOST_BRACKETS)
-        for count in depths:
-            key = (id(filed), brackets, stack.top_states(count))
+        for count in table.around:
+            key = (filed, top, frame.surroundings(count))
             found = self._local.get(key)
             if found is not None:
                 self._local.move_to_end(key)
                 return found
-        mask, low = self._marked(filed, machine)
-        count = stack.height - low + 1
-        if count not in depths:
-            depths.append(count)
-            depths.sort()
-        self._local[id(filed), brackets, stack.top_states(count)] = mask
+        mask, around = self._marked(filed, machine)
+        table.around.add(around)
+        self._local[filed, top, frame.surroundings(around)] = mask
         if len(self._local) > _MOST_MASKS:
             self._local.popitem(last=False)
         return mask
 
     def _marked(self, filed: Filed, machine: Machine) -> tuple[Bitmask, int]:
         flags = np.zeros(self._width, dtype=np.uint8)
-        low = filed.mark(machine, flags)
-        return np.packbits(flags, bitorder="little").view(np.int32), low
+        around = filed.mark(machine, flags)
+        return np.packbits(flags, bitorder="little").view(np.int32), around
 
     def _table(self, mode: Mode) -> Table:
         table = self._tables.get(mode)

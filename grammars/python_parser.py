@@ -1,8 +1,7 @@
-"""Stacks of the Python parser: persistent, shared, and only as far as a text is viable.
+"""The tables of the Python parser: what it may do, in which context, and what an expression may be used as.
 
-Knows terminals, tables and what an expression may be used as. Must not know bytes, indentation columns or token
-ids. A stack is a linked list of immutable nodes, and a node remembers its continuations: pushing the same state
-twice gives the same object, so equal stacks are identical and every answer is computed once.
+Knows the grammar of python313.gram. Must not know bytes, columns or token ids, nor how stacks are kept
+(python_stacks.py).
 """
 
 from __future__ import annotations
@@ -11,9 +10,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from grammars.lalr import Grammar, Row, build_tables, read_grammar
+
+if TYPE_CHECKING:
+    from grammars.python_stacks import Node
 
 # What an expression may be used as. A name or attribute is all of these; `(a, *b)` may only be assigned to.
 TARGET = 1  # the left side of "="
@@ -122,6 +124,7 @@ class Moves:
         shift_set: the keys of `shifts` as a set.
         guarded: terminal -> the marks of the next states, where all of them carry one.
         by_context: the terminals that can be shifted in each context met so far.
+        only: (use of the top state, production) of the reduction that comes next whatever follows, or None.
     """
 
     shifts: dict[int, tuple[tuple[int, int, int], ...]]
@@ -129,6 +132,7 @@ class Moves:
     shift_set: int
     guarded: dict[int, tuple[str, ...]]
     by_context: dict[int, int]
+    only: tuple[int, int] | None
 
     def shiftable(self, context: int) -> int:
         """The set of terminals that can be shifted in `context` without any reduction of several symbols."""
@@ -190,7 +194,8 @@ class Tables:
         marks = {t: tuple(self.rows[target].mark for _, _, target in ways) for t, ways in shifts.items()}
         guarded = {terminal: found for terminal, found in marks.items() if all(found)}
         shift_set = sum(1 << terminal for terminal in shifts)
-        return Moves({t: tuple(ways) for t, ways in shifts.items()}, tuple(reductions), shift_set, guarded, {})
+        only = reductions[0][1:3] if len(reductions) == 1 and not shifts else None
+        return Moves({t: tuple(ways) for t, ways in shifts.items()}, tuple(reductions), shift_set, guarded, {}, only)
 
 
 @lru_cache(maxsize=1)
@@ -199,146 +204,3 @@ def python_tables() -> Tables:
     text = files("grammars").joinpath("python313.gram").read_text(encoding="utf-8")
     grammar = read_grammar(text)
     return Tables(grammar, build_tables(grammar))
-
-
-class Shifted(NamedTuple):
-    """What shifting a terminal leads to.
-
-    Attributes:
-        nodes: every stack; empty where the terminal may not come next.
-        low: the height of the lowest node that the answer depends on.
-    """
-
-    nodes: tuple[Node, ...]
-    low: int
-
-
-class Node:
-    """The top of a stack: a parser state over `parent`. Make nodes with `Node.root` and `push` only.
-
-    Attributes:
-        height: how many nodes lie below.
-    """
-
-    __slots__ = (
-        "_acceptable",
-        "_children",
-        "_moves",
-        "_shifted",
-        "context",
-        "height",
-        "parent",
-        "state",
-        "tables",
-        "use",
-    )
-
-    def __init__(self, tables: Tables, parent: Node | None, state: int, use: int, context: int) -> None:
-        self.tables = tables
-        self.parent = parent
-        self.height: int = parent.height + 1 if parent else 0
-        self.state = state
-        self.use = use
-        self.context = context
-        self._moves = tables.moves(parent.state if parent else -1, state, use)
-        self._children: dict[int, Node | None] | None = None
-        self._shifted: dict[int, Shifted] | None = None
-        self._acceptable: tuple[int, int] | None = None
-
-    @classmethod
-    def root(cls, tables: Tables, context: int = 0) -> Node:
-        """The empty stack, before the first token of a file."""
-        return cls(tables, None, 0, 0, context)
-
-    def ancestor(self, distance: int) -> Node:
-        """The node `distance` below this one."""
-        node = self
-        for _ in range(distance):
-            node = node.parent  # type: ignore[assignment]
-        return node
-
-    def push(self, state: int, use: int) -> Node | None:
-        """The stack with one more state, or None where its mark forbids it here."""
-        key = state << 5 | use
-        if self._children is None:
-            self._children = {}
-        elif key in self._children:
-            return self._children[key]
-        context = enter(self.tables.rows[state].mark, self.context)
-        child = None if context is None else Node(self.tables, self, state, use, context)
-        self._children[key] = child
-        return child
-
-    def _top(self, state: int, use: int) -> Node:
-        """This stack with its top renamed."""
-        if state == self.state and use == self.use:
-            return self
-        renamed = self.parent and self.parent.push(state, use)
-        assert renamed is not None, "only a terminal is marked"
-        return renamed
-
-    def _reduce(self, use: int, production: int) -> Node | None:
-        """The stack after a reduction, where the top carries `use`."""
-        reduction = self.tables.reductions[production]
-        reduced_use = reduction.use(use, self.parent)
-        if reduced_use is None or self.parent is None:
-            return None
-        base = self.parent.ancestor(reduction.length - 1)
-        return base.push(self.tables.rows[base.state].gotos[reduction.left], reduced_use)
-
-    def shift(self, terminal: int) -> Shifted:
-        """Read `terminal`."""
-        if self._shifted is None:
-            self._shifted = {}
-        found = self._shifted.get(terminal)
-        if found is None:
-            found = self._shifted[terminal] = self._shift(terminal)
-        return found
-
-    def _shift(self, terminal: int) -> Shifted:
-        found: tuple[Node, ...] = ()
-        low = self.height - 1  # the node below decides which reductions of one symbol are done
-        for state, use, target in self._moves.shifts.get(terminal, ()):
-            child = self._top(state, use).push(target, 0)
-            if child is not None:
-                found += (child,)
-        for _, use, production, lookahead in self._moves.reductions:
-            if lookahead >> terminal & 1:
-                reduced = self._reduce(use, production)
-                low = min(low, self.height - self.tables.reductions[production].length)
-                if reduced is not None:
-                    nodes, below = reduced.shift(terminal)
-                    found += nodes
-                    low = min(low, below)
-        return Shifted(found, low)
-
-    @property
-    def acceptable(self) -> tuple[int, int]:
-        """The set of terminals that `shift` accepts, and the height of the lowest node that it depends on."""
-        if self._acceptable is None:
-            self._acceptable = self._accept(self.tables.everything)
-        return self._acceptable
-
-    def _accept(self, wanted: int) -> tuple[int, int]:
-        moves, low = self._moves, self.height - 1
-        accepted = moves.shiftable(self.context) & wanted
-        for _, use, production, lookahead in moves.reductions:
-            narrowed = lookahead & wanted
-            if narrowed:
-                reduced = self._reduce(use, production)
-                low = min(low, self.height - self.tables.reductions[production].length)
-                if reduced is not None:
-                    more, below = reduced._accept(narrowed)
-                    accepted |= more
-                    low = min(low, below)
-        return accepted, low
-
-    def top_states(self, count: int) -> tuple[tuple[int, int, int], ...]:
-        """(state, use, context) of the `count` topmost nodes, the top first: all that reading can depend on that
-        does not look below them."""
-        found: list[tuple[int, int, int]] = []
-        node: Node | None = self
-        while node is not None and len(found) < count:
-            found.append((node.state, node.use, node.context))
-            node = node.parent
-        return tuple(found)

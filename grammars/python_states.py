@@ -3,26 +3,30 @@
 Knows the lexer's events and the parser's stacks, and joins them: newlines count outside brackets only, and columns
 become INDENT and DEDENT. Must not know token ids, vocabularies or documents with a cursor.
 
-A state is immutable. Reading goes through two caches that fill while it runs: what a text does to a mode of the
-lexer, and what an event does to a machine.
+A state is immutable and has two halves. The `Spot` is where the text stands in the innermost bracket or block: all
+texts share the spots, and with them nearly every answer. The `Frame` is what lies around, which matters only where
+a bracket or block begins or ends; such an event is a `Turn`, which the frame is asked about.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from grammars.python_lexer import NEWLINE, AfterReturn, Lexer, LineStart, Mode
-from grammars.python_parser import Node, Tables, python_tables
+from grammars.python_lexer import NEWLINE, AfterReturn, Lexer, LineStart, Mode, Step
+from grammars.python_parser import Tables, python_tables
+from grammars.python_stacks import Exit, Node
 from grammars.python_terminals import Event, Line, Terminals
 
 _DEEPEST_INDENT = 100
-_DEEPEST_BRACKET = 200
+DEEPEST_BRACKET = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_NOTHING = 1 << 60
-"""Higher than any stack: depends on no node."""
-_MOST_MACHINES = 30_000
-"""About 2 KB each, stacks included; 100 KB of source text make 8,000."""
+_MOST_TOPS = 30_000
+"""About 2 KB each, stacks included."""
+_OPENERS = ("(", "[", "{", "FIELD_OPEN")
+_CLOSERS = (")", "]", "}", "FIELD_CLOSE")
 
 
 class Indents(NamedTuple):
@@ -37,14 +41,61 @@ class Indents(NamedTuple):
 MODULE = Indents(0, 0, None, 0)
 
 
-class Language:
-    """The grammar's tables, the lexer that goes with them, and the states made so far.
-
-    All texts begin in the same state objects. Stacks hold no names, so that most positions of most files meet a
-    stack, and with it answers, that another position has made.
+class Frame:
+    """What lies around the segment that is being read.
 
     Attributes:
-        machines: how many machines were made since the last fresh start.
+        base: the stack below the segment; None around the outermost.
+        outer: what lies around that; None around the outermost.
+        indents: the open columns.
+        depth: how many brackets are open.
+        level: how many frames lie around this one.
+    """
+
+    __slots__ = ("_inner", "_siblings", "base", "depth", "indents", "level", "outer")
+
+    def __init__(self, base: Node | None, outer: Frame | None, indents: Indents, depth: int) -> None:
+        self.base = base
+        self.outer = outer
+        self.indents = indents
+        self.depth = depth
+        self.level: int = outer.level + 1 if outer else 0
+        self._inner: dict[tuple[Node, Indents, int], Frame] = {}
+        self._siblings: dict[tuple[Indents, int], Frame] = {(indents, depth): self}
+
+    def around(self, base: Node, indents: Indents, depth: int) -> Frame:
+        """What lies around a segment that begins above `base`, a stack in this frame."""
+        key = (base, indents, depth)
+        try:
+            return self._inner[key]
+        except KeyError:
+            frame = self._inner[key] = Frame(base, self, indents, depth)
+            return frame
+
+    def changed(self, indents: Indents, depth: int) -> Frame:
+        """The same frame where the segment itself holds what opened or closed."""
+        key = (indents, depth)
+        frame = self._siblings.get(key)
+        if frame is None:
+            frame = self._siblings[key] = Frame(self.base, self.outer, indents, depth)
+            frame._siblings = self._siblings
+        return frame
+
+    def surroundings(self, count: int) -> tuple[tuple[Node | None, bool], ...]:
+        """For each of the `count` nearest segments around: its stack, and whether it is inside brackets."""
+        found: list[tuple[Node | None, bool]] = []
+        frame: Frame | None = self
+        while frame is not None and len(found) < count:
+            found.append((frame.base, frame.outer is not None and frame.outer.depth > 0))
+            frame = frame.outer
+        return tuple(found)
+
+
+class Language:
+    """The grammar's tables, the lexer that goes with them, and what was read so far.
+
+    Attributes:
+        tops: how many were made since the last fresh start.
         generation: how many fresh starts there were; what was remembered before the last is better let go.
     """
 
@@ -56,24 +107,44 @@ class Language:
         self.newline, self.indent, self.dedent, self.end = (
             number[name] for name in ("NEWLINE", "INDENT", "DEDENT", "END")
         )
-        self.depth_change = {number[name]: 1 for name in ("(", "[", "{", "FIELD_OPEN")}
-        self.depth_change |= {number[name]: -1 for name in (")", "]", "}", "FIELD_CLOSE")}
-        self.machines = 0
+        self.depth_change = {number[name]: 1 for name in _OPENERS} | {number[name]: -1 for name in _CLOSERS}
+        self.begins_segment = frozenset((self.indent, *(number[name] for name in _OPENERS)))
+        self.tops = 0
         self.generation = 0
         self._starts: dict[int, State] = {}
+        self._roots: dict[tuple[int, int], Node] = {}
+        self._tops: dict[tuple[tuple[Node, ...], bool], Top] = {}
 
     def start(self, context: int = 0) -> State:
         """The empty file; `context` (see python_parser.py) where it is only a part of one. Begins afresh, and lets
-        the memory go, once very many states hang on the old beginning."""
-        if self.machines > _MOST_MACHINES:
+        the memory go, once very many stacks were met."""
+        if self.tops > _MOST_TOPS or self.lexer.is_full:
             self._starts.clear()
-            self.machines = 0
+            self._roots.clear()
+            self._tops.clear()
+            self.lexer.forget()
+            self.tops = 0
             self.generation += 1
         state = self._starts.get(context)
         if state is None:
-            machine = Machine(self, (Node.root(self.tables, context),), MODULE, 0)
-            state = self._starts[context] = machine.state(self.lexer.start())
+            top = self.top((self.root(0, context),), False)
+            state = self._starts[context] = State(top.spot(self.lexer.start()), Frame(None, None, MODULE, 0))
         return state
+
+    def root(self, state: int, context: int) -> Node:
+        """The one segment that begins with a parser's state."""
+        root = self._roots.get((state, context))
+        if root is None:
+            root = self._roots[state, context] = Node.root(self.tables, state, context)
+        return root
+
+    def top(self, nodes: tuple[Node, ...], inside: bool) -> Top:
+        """The one `Top` of some stacks."""
+        top = self._tops.get((nodes, inside))
+        if top is None:
+            top = self._tops[nodes, inside] = Top(self, nodes, inside)
+            self.tops += 1
+        return top
 
 
 @lru_cache(maxsize=1)
@@ -82,97 +153,228 @@ def python() -> Language:
     return Language(python_tables())
 
 
-class Machine:
-    """Everything that matters outside the lexeme that is being read.
+class Top:
+    """What has been parsed of the innermost bracket or block. One object for each distinct one: `Language.top`.
 
     Attributes:
-        stacks: the readings of the text so far; more than one while soft keywords or `with (` leave it open.
-        indents: the open columns.
-        depth: how many brackets are open.
+        nodes: the readings of the text so far; more than one while soft keywords or `with (` leave it open.
+        inside: whether any bracket is open: newlines and columns count for nothing.
         acceptable: the set of terminals that may come next.
-        acceptable_low: the height of the lowest node of a stack that `acceptable` depends on.
+        unknown: whether more may, depending on the frame.
     """
 
-    __slots__ = ("_after", "_states", "acceptable", "acceptable_low", "depth", "indents", "language", "stacks")
+    __slots__ = ("_after", "_spots", "acceptable", "inside", "language", "nodes", "unknown")
 
-    def __init__(self, language: Language, stacks: tuple[Node, ...], indents: Indents, depth: int) -> None:
+    def __init__(self, language: Language, nodes: tuple[Node, ...], inside: bool) -> None:
         self.language = language
-        self.stacks = stacks
-        self.indents = indents
-        self.depth = depth
-        self.acceptable, self.acceptable_low = stacks[0].acceptable
-        for stack in stacks[1:]:
-            acceptable, low = stack.acceptable
+        self.nodes = nodes
+        self.inside = inside
+        self.acceptable = 0
+        self.unknown = False
+        for node in nodes:
+            acceptable, unknown = node.acceptable
             self.acceptable |= acceptable
-            self.acceptable_low = min(self.acceptable_low, low)
-        self._after: dict[Event, Machine | None] = {}
-        self._states: dict[Mode, State] = {}
-        language.machines += 1
+            self.unknown |= unknown
+        self._after: dict[Event, Top | Turn | None] = {}
+        self._spots: dict[Mode, Spot] = {}
 
-    def after(self, event: Event) -> Machine | None:
-        """The machine after one event, None where it is impossible."""
+    def spot(self, mode: Mode) -> Spot:
+        """This place with the lexer in `mode`; always the same object."""
+        try:
+            return self._spots[mode]
+        except KeyError:
+            spot = self._spots[mode] = Spot(self, mode)
+            return spot
+
+    def after(self, event: Event) -> Top | Turn | None:
+        """What one event leads to: where the frame has no say, the place after it; None where it is impossible."""
         try:
             return self._after[event]
         except KeyError:
-            machine = self._after[event] = self._read(event)
-            return machine
+            found = self._after[event] = self._read(event)
+            return found
 
-    def low(self, event: Event) -> int:
-        """The height of the lowest node of a stack that `after(event)` depends on; -1 for the begin of a line, which
-        depends on the open columns as well."""
+    def _read(self, event: Event) -> Top | Turn | None:
         if isinstance(event, Line):
-            return _NOTHING if self.depth else -1
-        if event == self.language.newline and self.depth:
-            return _NOTHING
+            return self if self.inside else _Line(self, event)
+        if event == self.language.newline and self.inside:
+            return self
         terminals = (event,) if isinstance(event, int) else event.terminals
-        return min(stack.shift(terminal).low for stack in self.stacks for terminal in terminals)
+        shifted = [node.shift(terminal) for node in self.nodes for terminal in terminals]
+        tops = tuple(dict.fromkeys(top for one in shifted for top in one.tops))
+        nodes = tuple(top for top in tops if isinstance(top, Node))
+        if any(one.unknown for one in shifted) or len(tops) > max(len(nodes), 1):
+            return _Merge(self, event)
+        change = self.language.depth_change.get(terminals[0], 0)
+        match tops:
+            case ():
+                return None
+            case (Exit() as leaving,):
+                return _Leave(self.language, leaving)
+            case (Node(parent=Node() as base) as opened,) if terminals[0] in self.language.begins_segment:
+                return self._segment(base, opened, change)
+        return _Stay(self.language, nodes, change) if change else self.language.top(nodes, self.inside)
+
+    def _segment(self, base: Node, opened: Node, change: int) -> Turn:
+        root = self.language.root(opened.state, opened.context)
+        return _Enter(self.language.top((root,), change > 0), base, change)
+
+
+class Spot:
+    """A place and the lexer's mode there: all that most tokens depend on. Make it with `Top.spot`.
+
+    Attributes:
+        viable: whether the unfinished lexeme may become one that the grammar accepts, so far as the frame has no say.
+        after: what each step of the lexer leads to; filled by `State.read`. A Turn where the frame has a say.
+    """
+
+    __slots__ = ("after", "mode", "top", "viable")
+
+    def __init__(self, top: Top, mode: Mode) -> None:
+        self.top = top
+        self.mode = mode
+        self.viable = not mode.future or bool(mode.future & top.acceptable)
+        self.after: dict[Step, Spot | Turn | None] = {}
+
+
+class Turn(ABC):
+    """An event that the frame has a say in."""
+
+    @abstractmethod
+    def follow(self, frame: Frame) -> Machine | None:
+        """The machine after the event in `frame`, None where it is impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Enter(Turn):
+    """A bracket or a block begins a segment above `base`."""
+
+    top: Top
+    base: Node
+    change: int
+
+    def follow(self, frame: Frame) -> Machine | None:
+        depth = frame.depth + self.change
+        if depth > DEEPEST_BRACKET:
+            return None
+        return Machine(self.top, frame.around(self.base, frame.indents, depth))
+
+
+@dataclass(frozen=True, slots=True)
+class _Leave(Turn):
+    """A segment is complete."""
+
+    language: Language
+    leaving: Exit
+
+    def follow(self, frame: Frame) -> Machine | None:
+        reached: Node | Exit | None = self.leaving
+        while isinstance(reached, Exit):
+            base, frame = frame.base, cast(Frame, frame.outer)
+            reached = cast(Node, base).enter(reached)
+        return None if reached is None else Machine(self.language.top((reached,), frame.depth > 0), frame)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stay(Turn):
+    """A bracket opens or closes in the middle of a segment."""
+
+    language: Language
+    nodes: tuple[Node, ...]
+    change: int
+
+    def follow(self, frame: Frame) -> Machine | None:
+        depth = frame.depth + self.change
+        if depth > DEEPEST_BRACKET:
+            return None
+        return Machine(self.language.top(self.nodes, depth > 0), frame.changed(frame.indents, depth))
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge(Turn):
+    """Of several readings some leave the segment and some do not: it becomes a part of the one around it."""
+
+    top: Top
+    event: Event
+
+    def follow(self, frame: Frame) -> Machine | None:
+        return Machine(self.top, frame).merged().after(self.event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line(Turn):
+    """A line begins."""
+
+    top: Top
+    line: Line
+
+    def follow(self, frame: Frame) -> Machine | None:
+        column, alternate, _, depth = frame.indents
+        if self.line.column <= column:
+            return Machine(self.top, frame) if self.line == (column, alternate) else self._return(frame)
+        if self.line.alternate <= alternate or depth + 1 >= _DEEPEST_INDENT:
+            return None
+        opened = Machine(self.top, frame).after(self.top.language.indent)
+        inner = Indents(*self.line, frame.indents, depth + 1)
+        return opened and Machine(opened.top, opened.frame.changed(inner, 0))
+
+    def _return(self, frame: Frame) -> Machine | None:
+        machine: Machine | None = Machine(self.top, frame)
+        while machine is not None and self.line.column < machine.frame.indents.column:
+            machine = machine.dedented()
+        return machine if machine is not None and machine.frame.indents[:2] == self.line else None
+
+
+class Machine(NamedTuple):
+    """Everything that matters outside the lexeme that is being read."""
+
+    top: Top
+    frame: Frame
+
+    @property
+    def language(self) -> Language:
+        """What is being read."""
+        return self.top.language
+
+    @property
+    def indents(self) -> Indents:
+        """The open columns."""
+        return self.frame.indents
+
+    @property
+    def depth(self) -> int:
+        """How many brackets are open."""
+        return self.frame.depth
+
+    @property
+    def acceptable(self) -> int:
+        """The set of terminals that may come next."""
+        return self.merged().acceptable if self.top.unknown else self.top.acceptable
+
+    def after(self, event: Event) -> Machine | None:
+        """The machine after one event, None where it is impossible."""
+        found = self.top.after(event)
+        if isinstance(found, Top):
+            return Machine(found, self.frame)
+        return None if found is None else found.follow(self.frame)
+
+    def merged(self) -> Machine:
+        """The same with the segment as a part of the one around it."""
+        base, outer = self.frame.base, self.frame.outer
+        assert base is not None, "nothing leaves the outermost segment"
+        assert outer is not None
+        nodes = tuple(node.onto(base) for node in self.top.nodes)
+        return Machine(self.language.top(nodes, self.top.inside), outer.changed(self.indents, self.depth))
 
     def state(self, mode: Mode) -> State:
-        """The state with this machine and the lexer in `mode`; always the same object."""
-        state = self._states.get(mode)
-        if state is None:
-            state = self._states[mode] = State(self, mode)
-        return state
-
-    def _read(self, event: Event) -> Machine | None:
-        if isinstance(event, int):
-            if event == self.language.newline and self.depth:
-                return self
-            return self._shift((event,))
-        if isinstance(event, Line):
-            return self if self.depth else self._begin_line(event)
-        return self._shift(event.terminals)
-
-    def _shift(self, terminals: tuple[int, ...]) -> Machine | None:
-        stacks = tuple(dict.fromkeys(new for stack in self.stacks for t in terminals for new in stack.shift(t).nodes))
-        if not stacks:
-            return None
-        depth = self.depth + self.language.depth_change.get(terminals[0], 0)
-        if depth > _DEEPEST_BRACKET:
-            return None
-        return Machine(self.language, stacks, self.indents, depth)
-
-    def _begin_line(self, line: Line) -> Machine | None:
-        indents = self.indents
-        if line.column > indents.column:
-            if line.alternate <= indents.alternate or indents.depth + 1 >= _DEEPEST_INDENT:
-                return None
-            opened = self._shift((self.language.indent,))
-            inner = Indents(line.column, line.alternate, indents, indents.depth + 1)
-            return opened and Machine(self.language, opened.stacks, inner, 0)
-        machine: Machine | None = self
-        while machine is not None and line.column < machine.indents.column:
-            machine = machine.dedented()
-        if machine is None or (machine.indents.column, machine.indents.alternate) != line:
-            return None
-        return machine
+        """The state with this machine and the lexer in `mode`."""
+        return State(self.top.spot(mode), self.frame)
 
     def dedented(self) -> Machine | None:
         """The machine after the end of the innermost block."""
-        closed = self._shift((self.language.dedent,))
-        if closed is None or self.indents.outer is None:
-            return None
-        return Machine(self.language, closed.stacks, self.indents.outer, 0)
+        outer = self.indents.outer
+        closed = self.after(self.language.dedent)
+        return None if closed is None or outer is None else Machine(closed.top, closed.frame.changed(outer, 0))
 
     def may_end(self) -> bool:
         """Whether a file may end here, at the beginning of a line."""
@@ -182,15 +384,11 @@ class Machine:
         return machine is not None and self.depth == 0 and bool(machine.acceptable >> self.language.end & 1)
 
 
-class State:
-    """One viable text, as far as it matters for what may follow: immutable, shared, compared by identity."""
+class State(NamedTuple):
+    """One viable text, as far as it matters for what may follow. Immutable and cheap to make."""
 
-    __slots__ = ("following", "machine", "mode")
-
-    def __init__(self, machine: Machine, mode: Mode) -> None:
-        self.machine = machine
-        self.mode = mode
-        self.following: dict[bytes, State | None] | None = None
+    spot: Spot
+    frame: Frame
 
     @classmethod
     def start(cls) -> State:
@@ -198,55 +396,60 @@ class State:
         return python().start()
 
     @property
+    def mode(self) -> Mode:
+        """What the lexer is in."""
+        return self.spot.mode
+
+    @property
+    def machine(self) -> Machine:
+        """What the parser and the columns are."""
+        return Machine(self.spot.top, self.frame)
+
+    @property
     def viable(self) -> bool:
         """Whether the unfinished lexeme may become one that the grammar accepts. Once false, it stays false."""
-        future = self.mode.future
-        return not future or bool(future & self.machine.acceptable)
+        spot = self.spot
+        return spot.viable or (spot.top.unknown and bool(spot.mode.future & self.machine.acceptable))
 
     def step(self, byte: int) -> State | None:
         """The state after one byte; None where it is certainly impossible (the result may not be `viable`)."""
-        step = self.mode.step(byte)
+        step = self.spot.mode.step(byte)
         if step is None:
             return None
-        machine: Machine | None = self.machine
-        for event in step.events:
-            machine = machine.after(event)  # type: ignore[union-attr]
-            if machine is None:
-                return None
-        return machine.state(step.mode)  # type: ignore[union-attr]
+        if not step.events:
+            return State(self.spot.top.spot(step.mode), self.frame)
+        machine = after_events(self.machine, step.events)
+        return machine and machine.state(step.mode)
 
     def read(self, text: bytes) -> State | None:
-        """The state after `text`, None where it is hopeless by then."""
-        if self.following is None:
-            self.following = {}
-        elif text in self.following:
-            return self.following[text]
-        state = self.following[text] = self._read(text)
-        return state
-
-    def _read(self, text: bytes) -> State | None:
-        step = self.mode.read(text)
+        """The state after `text`, None where it is hopeless by then. Remembers what `text` does."""
+        spot, frame = self
+        step = spot.mode.read(text)
         if step is None:
             return None
-        machine: Machine | None = self.machine
-        for event in step.events:
-            machine = machine.after(event)  # type: ignore[union-attr]
-            if machine is None:
-                return None
-        state = machine.state(step.mode)  # type: ignore[union-attr]
+        try:
+            found = spot.after[step]
+        except KeyError:
+            found = spot.after[step] = _after_step(spot, step)
+        if isinstance(found, Spot):
+            return State(found, frame)
+        machine = None if found is None else found.follow(frame)
+        if machine is None:
+            return None
+        state = State(machine.top.spot(step.mode), machine.frame)
         return state if state.viable else None
 
     def run(self, text: bytes) -> State | None:
         """`read` for long texts: nothing of the text is remembered."""
-        mode: Mode = self.mode
+        mode: Mode = self.spot.mode
         machine: Machine | None = self.machine
         for byte in text:
             step = mode.step(byte)
             if step is None:
                 return None
-            mode, events = step
-            for event in events:
-                machine = machine.after(event)  # type: ignore[union-attr]
+            mode = step.mode
+            if step.events:
+                machine = after_events(machine, step.events)
                 if machine is None:
                     return None
         state = machine.state(mode)  # type: ignore[union-attr]
@@ -260,6 +463,40 @@ class State:
             return self.machine.may_end()
         state = self.step(NEWLINE)
         return state is not None and isinstance(state.mode, LineStart) and state.machine.may_end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Events(Turn):
+    """Several events, at least one of which the frame has a say in."""
+
+    top: Top
+    events: tuple[Event, ...]
+
+    def follow(self, frame: Frame) -> Machine | None:
+        return after_events(Machine(self.top, frame), self.events)
+
+
+def after_events(machine: Machine | None, events: tuple[Event, ...]) -> Machine | None:
+    """The machine after several events, None where they are impossible."""
+    for event in events:
+        machine = machine and machine.after(event)
+    return machine
+
+
+def _after_step(spot: Spot, step: Step) -> Spot | Turn | None:
+    """The spot after a step of the lexer; a Turn where the frame has a say in it."""
+    top = spot.top
+    for number, event in enumerate(step.events):
+        found = top.after(event)
+        if found is None:
+            return None
+        if not isinstance(found, Top):
+            return found if number == len(step.events) - 1 else _Events(top, step.events[number:])
+        top = found
+    following = top.spot(step.mode)
+    if not following.viable and top.unknown:
+        return _Events(top, ())
+    return following if following.viable else None
 
 
 def first_hopeless_byte(state: State, data: bytes) -> tuple[State, int | None]:
@@ -278,14 +515,13 @@ def describe_refusal(state: State, byte: int) -> str:
     step = state.mode.step(byte)
     if step is None:
         return f"no Python token goes on with {bytes((byte,))!r} here"
-    machine: Machine | None = state.machine
+    machine = state.machine
     for event in step.events:
-        if isinstance(event, Line):
-            following = machine.after(event)  # type: ignore[union-attr]
-            if following is None:
+        following = machine.after(event)
+        if following is None:
+            if isinstance(event, Line):
                 return "the indentation of this line matches no open block"
-        elif machine.after(event) is None:  # type: ignore[union-attr]
             terminal = event if isinstance(event, int) else event.terminals[0]
             return f"{language.tables.names[terminal]} cannot stand here"
-        machine = machine.after(event)  # type: ignore[union-attr]
+        machine = following
     return "no token that begins like this can stand here"
