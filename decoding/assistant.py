@@ -31,6 +31,7 @@ from decoding.reasoning.fixing import Trial
 from decoding.reasoning.requests import CommandRequest, CommandResult
 from decoding.reasoning.thoughts import marks_of
 from decoding.sampling import Sampling, best_tokens
+from decoding.second_choices import second_choices
 from decoding.stats import Tally
 from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
@@ -182,6 +183,26 @@ class Assistant:
             drafter=options.drafter,
             stats=request.tally.result(count, off_reason),
         )
+
+    def second_choices(
+        self,
+        messages: Sequence[dict[str, str]],
+        text: str,
+        cancelled: CancelCheck,
+        steering: Steering,
+    ) -> list[str]:
+        """The beginnings of other answers than `text` (which follows the steering's opening): up to where it could
+        have gone on otherwise, and with what, the likeliest first. Raises BadPosition, Cancelled."""
+        prompt = self._chat_prompt(messages, steering.opening, think=steering.think).token_ids
+        cache = self._prefilled(Request(list(prompt), len(prompt), b""), cancelled)
+        tokens = self.model.encode(text)[: self.pool.capacity - len(prompt) - _MORE_ROWS]
+        vocabulary = self.model.vocabulary
+        beginnings = [
+            vocabulary.decode([*tokens[: choice.position], choice.token_id])
+            for choice in second_choices(self.model.target, cache, prompt[-1], tokens, steering.constraint)
+            if choice.token_id not in vocabulary.end
+        ]
+        return [whole for each in beginnings if (whole := each.decode("utf-8", "ignore")).encode() == each]
 
     def command(
         self,

@@ -212,6 +212,10 @@ class RemoteBackend:
         """See `Backend`: an estimate."""
         return len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN + 1
 
+    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
+        """See `Backend`: what a server could have said instead is not known."""
+        return ()
+
     def reply(self, turn: Turn, say: Say) -> Reply:
         """See `Backend`. A thought is what the server calls so, or what stands in `<think>`."""
         payload = {

@@ -7,7 +7,7 @@ edit; only the client, asked by the user, applies it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from lsprotocol import types
@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcException
 
 from decoding.errors import BadInput, DraftwoodError
 from decoding.messages import Chunk, EngineOptions, Snapshot
-from decoding.reasoning.requests import CommandName, CommandRequest, CommandResult, DocstringStyle, Problem
+from decoding.reasoning.requests import CommandName, CommandRequest, CommandResult, DocstringStyle, OpenFile, Problem
 from lsp_server.documents import Document, DocumentStore
 from lsp_server.lines import decode
 from lsp_server.settings import AnswerSettings
@@ -30,6 +30,8 @@ COMMANDS: tuple[CommandName, ...] = get_args(CommandName)
 PREFIX = "draftwood."
 _REQUEST_FAILED = -32803
 _NOTHING = "untitled:nothing"
+_OPEN_FILES, _OPEN_BYTES = 8, 400_000
+"""Of other files, for callers and types: what the worker gets with each command."""
 
 
 class _Shape(BaseModel):
@@ -173,7 +175,18 @@ class Commands:
             style=target.style or settings.docstring_style,
             tries=settings.tries,
             max_tokens=settings.max_tokens + thinking,
+            open_files=tuple(self._others(document)) if document is not None else (),
         )
+
+    def _others(self, document: Document) -> Iterator[OpenFile]:
+        """The other open Python files, the latest edited first."""
+        others = [each for each in self._documents if each is not document and each.language == "python"]
+        room = _OPEN_BYTES
+        for each in sorted(others, key=lambda other: other.revision, reverse=True)[:_OPEN_FILES]:
+            room -= len(each.data)
+            if room < 0:
+                return
+            yield OpenFile(uri=each.uri, text=decode(each.data))
 
     def _problems(self, document: Document | None, target: Target) -> list[Problem]:
         if document is None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from decoding.errors import Cancelled
 from decoding.messages import EngineOptions, Stats, StopReason
 from decoding.reasoning.requests import Thoughts
+from decoding.reasoning.source import Source
 from decoding.reasoning.thoughts import OPEN, ThoughtView
 from decoding.steering import Steering
-from grammars.constraint import Constraint, Unconstrained
+from grammars.constraint import Both, Constraint, Unconstrained
 
 if TYPE_CHECKING:
     from decoding.assistant import Assistant
@@ -41,6 +42,7 @@ class Turn:
         thoughts: how a thought is shown while it streams.
         over: asked with the text so far: why it is over, None while it goes on.
         temperature, seed: sampling; None takes the options'.
+        replaces: the part of the user's file that the code is for: names count that exist there.
     """
 
     messages: Sequence[dict[str, str]]
@@ -52,6 +54,7 @@ class Turn:
     over: Callable[[str], StopReason | None] = field(default=_goes_on)
     temperature: float | None = None
     seed: int | None = None
+    replaces: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,9 @@ class Backend(Protocol):
 
     def reply(self, turn: Turn, say: Say) -> Reply:
         """Write one text. Raises Cancelled, BadInput or ModelError."""
+
+    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
+        """Beginnings of other replies to `turn` than `text`, the likeliest first; none where that is not known."""
 
 
 class LocalBackend:
@@ -138,6 +144,11 @@ class LocalBackend:
         view.finish()
         return Reply(view.answer, view.thought, view.visible, answer.stop_reason, answer.stats)
 
+    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
+        """See `Backend`. Only of turns without a thought."""
+        steering = Steering(opening=turn.opening, constraint=self._constraint(turn, opened=False), think=False)
+        return self._assistant.second_choices(turn.messages, text, self._cancelled, steering)
+
     def _options_for(self, turn: Turn) -> EngineOptions:
         changes: dict[str, object] = {"max_tokens": turn.max_tokens}
         if turn.temperature is not None:
@@ -151,9 +162,22 @@ class LocalBackend:
         held: Constraint | None = None
         if self._options.constraint != "off" and turn.code != "anywhere":
             fences = self._assistant.fences
-            held = fences.prose() if turn.code == "fenced" else fences.in_code(turn.opening.partition("\n")[2])
+            code = turn.opening.partition("\n")[2]
+            held = fences.prose() if turn.code == "fenced" else fences.in_code(code)
+            if held is not None and turn.replaces is not None:
+                held = self._scoped(held, code, turn.replaces)
         if not turn.thinking_tokens:
             return held
         return self._assistant.thoughts.start(
             turn.thinking_tokens, turn.max_tokens, held or Unconstrained(), opened=opened
         )
+
+    def _scoped(self, held: Constraint, code: str, place: Source) -> Constraint:
+        """`held` together with the names at a place of the user's file, `code` having been written there."""
+        if self._options.scope == "off":
+            return held
+        index = self._assistant.scopes.index(place.uri, place.data)
+        if index is None:
+            return held
+        names = self._assistant.names.open(index, place.end, self._options.scope, place.start)
+        return Both(held, names.read(code.encode()).state) if names.off_reason is None else held

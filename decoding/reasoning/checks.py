@@ -84,3 +84,18 @@ def lines_inside_strings(text: str) -> frozenset[int]:
     except (tokenize.TokenError, SyntaxError):
         return frozenset()
     return frozenset(inside)
+
+
+def in_words(code: str, offset: int) -> bool:
+    """Whether the character at `offset` of code, which may be unfinished, is in a comment or a docstring: words for
+    readers, which change nothing."""
+    begun = code[:offset]
+    line = begun.rpartition("\n")[2]
+    quotes = line.count('"') + line.count("'")
+    if "#" in line and quotes % 2 == 0:
+        return True
+    for mark in ('"""', "'''"):
+        before = begun.split(mark)
+        if len(before) % 2 == 0:
+            return not before[-2].rpartition("\n")[2].strip(" \trR")
+    return False

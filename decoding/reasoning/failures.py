@@ -10,8 +10,9 @@ import re
 _MOST_LINES = 8
 _MOST_CHARACTERS = 600
 _PYTEST_SAID = re.compile(r"^E(?: {3}|$)")
-_PYTEST_AT = re.compile(r"^>\s+\S|^ {4}\S")
+_PYTEST_AT = re.compile(r"^>\s+\S|^ {4}(?![ ~^]+$)\S")
 _TRACEBACK = "Traceback (most recent call last):"
+_ADDRESS = re.compile(r"<function (\S+) at 0x[0-9a-f]+>")
 _NOT_SAID = re.compile(r"^E\s*(?:Use -v|Full diff:|\?)")
 
 
@@ -20,7 +21,7 @@ def essence(output: str) -> str:
     that is known."""
     lines = output.rstrip().split("\n")
     found = _of_pytest(lines) or _of_traceback(lines) or [line.rstrip() for line in lines[-_MOST_LINES:]]
-    return "\n".join(found)[:_MOST_CHARACTERS].rstrip()
+    return _ADDRESS.sub(r"\1", "\n".join(found))[:_MOST_CHARACTERS].rstrip()
 
 
 def _of_pytest(lines: list[str]) -> list[str]:

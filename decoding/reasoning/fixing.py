@@ -17,7 +17,7 @@ from decoding.reasoning.pieces import Piece
 from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
-from decoding.reasoning.rewriting import Judge, Verdict, best_candidate
+from decoding.reasoning.rewriting import Judge, Task, Verdict, Way, best_candidate
 from decoding.reasoning.source import Source, shortened
 from grammars.definitions import outline
 
@@ -39,8 +39,8 @@ def edit(request: CommandRequest, report: Report) -> CommandResult:
     source = Source.of(request.snapshot, request.end)
     piece = _selected_piece(source)
     related = related_code(source, piece, _RELATED_TOKENS, report.backend.count, open_sources(request))
-    messages = prompts.edit(piece.code, related, instruction)
-    best = best_candidate(piece, messages, ("",), _judge(source, piece), report, request.tries, request.max_tokens)
+    task = Task(_place(source, piece), Way(prompts.edit(piece.code, related, instruction)), _judge(source, piece))
+    best = best_candidate(task, report, request.tries, request.max_tokens)
     return _proposed(piece, best.code, best.verdict, report)
 
 
@@ -55,9 +55,16 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
     if not problem:
         raise BadInput("say what is wrong: give a message or a diagnostic")
     related = related_code(source, piece, _RELATED_TOKENS, count, open_sources(request))
-    messages = prompts.fix(piece.code, related, shortened(problem, _PROBLEM_TOKENS, count))
-    judge = _judge(source, piece, request.problems, trial)
-    best = best_candidate(piece, messages, _openings(piece), judge, report, request.tries, request.max_tokens)
+    said = shortened(problem, _PROBLEM_TOKENS, count)
+    header, loosely = _headers(piece)
+    task = Task(
+        _place(source, piece),
+        Way(prompts.fix(piece.code, related, said), header),
+        _judge(source, piece, request.problems, trial),
+        loosely,
+        _afresh(source, piece, related, said) if trial is not None else None,
+    )
+    best = best_candidate(task, report, request.tries, request.max_tokens)
     return _proposed(piece, best.code, best.verdict, report)
 
 
@@ -99,7 +106,7 @@ def _judge(source: Source, piece: Piece, problems: tuple[Problem, ...] = (), tri
         if trial is not None:
             failed = trial(after)
             if failed is not None:
-                return Verdict(_TESTS_FAIL, failed, (*checks, "the tests fail"))
+                return Verdict(_TESTS_FAIL, failed, (*checks, "the tests fail"), misbehaves=True)
             checks.append("the tests pass")
         return Verdict(_PASSED, "", tuple(checks))
 
@@ -146,14 +153,14 @@ def _selected_piece(source: Source) -> Piece:
 
 def _broken_piece(source: Source, request: CommandRequest) -> Piece:
     """The definition around the problem, or the statements there."""
-    at = _place(source, request)
+    at = _pointed_at(source, request)
     pointed = Source(source.data, at, at, source.uri) if at is not None else source
     if pointed.definition is not None:
         return source.piece_of(pointed.definition)
     return _selected_piece(pointed)
 
 
-def _place(source: Source, request: CommandRequest) -> int | None:
+def _pointed_at(source: Source, request: CommandRequest) -> int | None:
     """The byte that the problem points at: the first diagnostic, or the last line of a traceback in this file."""
     if request.problems:
         return min(request.problems[0].start, len(source.data))
@@ -187,15 +194,39 @@ def _own_finding(source: Source, piece: Piece) -> str:
     return "; ".join(finding.text for finding in findings(source.text) if first <= finding.line <= last)
 
 
-def _openings(piece: Piece) -> tuple[str, ...]:
+def _place(source: Source, piece: Piece) -> Source:
+    return Source(source.data, piece.start, piece.end, source.uri)
+
+
+def _headers(piece: Piece) -> tuple[str, str]:
     """How the corrected code has to begin, so that a function is written in full and its callers still fit: with its
-    whole header, and if that did not do, twice, with its name alone."""
+    whole header, and in later tries with its name alone. Nothing where the piece is no plain function."""
+    node = _function(piece)
+    if node is None or node.decorator_list:
+        return "", ""
+    word = "def" if isinstance(node, ast.FunctionDef) else "async def"
+    header = outline(piece.code.encode()).definitions[0].header_end
+    return piece.code.encode()[:header].decode() + "\n", f"{word} {node.name}("
+
+
+def _afresh(source: Source, piece: Piece, related: str, problem: str) -> Way | None:
+    """How to ask for the function from its description alone; None where there is none."""
+    node = _function(piece)
+    if node is None or node.decorator_list:
+        return None
+    header, _ = _headers(piece)
+    if ast.get_docstring(node):
+        end = node.body[0].end_lineno
+        header = "\n".join(piece.code.split("\n")[:end]) + "\n"
+        return Way(prompts.afresh(header, "", related, problem), header)
+    description = source.words_about(piece)
+    return Way(prompts.afresh(header, description, related, problem), header) if description else None
+
+
+def _function(piece: Piece) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     try:
         body = ast.parse(piece.code).body
     except (SyntaxError, ValueError):
-        return ("",)
-    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef) or body[0].decorator_list:
-        return ("",)
-    word = "def" if isinstance(body[0], ast.FunctionDef) else "async def"
-    header = outline(piece.code.encode()).definitions[0].header_end
-    return (*[piece.code.encode()[:header].decode() + "\n"] * 2, f"{word} {body[0].name}(")
+        return None
+    only = body[0] if len(body) == 1 else None
+    return only if isinstance(only, ast.FunctionDef | ast.AsyncFunctionDef) else None

@@ -53,6 +53,15 @@ def fix(code: str, related: str, problem: str) -> Messages:
     )
 
 
+def afresh(header: str, description: str, related: str, problem: str) -> Messages:
+    """Write a function from its description; what was there is not shown, so that its mistake is not copied."""
+    words = f"{description}\n\n" if description else ""
+    return conversation(
+        f"{_related(related)}Write this Python function:\n\n{fenced(header + '    ...')}\n{words}An earlier version "
+        f"was wrong:\n\n{fenced(problem, 'text')}\nWrite the complete function in one ```python block."
+    )
+
+
 def edit(code: str, related: str, instruction: str) -> Messages:
     """Change code as the user says."""
     return conversation(

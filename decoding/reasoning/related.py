@@ -60,17 +60,17 @@ def _parts(source: Source, piece: Piece, others: Sequence[Source]) -> Iterator[s
             yield f"# {other.name}\n{other.interface(each)}"
     name = _DEFINED.search(piece.code)
     if name is not None:
-        for each in (source, *others):
-            lines = list(_calls(each, name[1], piece if each is source else None))[:_MOST_CALLERS]
+        for file in (source, *others):
+            lines = list(_calls(file, name[1], piece if file is source else None))[:_MOST_CALLERS]
             if lines:
-                yield "\n".join([f"# calls in {each.name}", *lines])
+                yield "\n".join([f"# calls in {file.name}", *lines])
 
 
 def _imported(imports: Sequence[str], other: Source, used: set[str]) -> Iterator[Definition]:
     """The definitions of another file that are used here, by its imports."""
     module = other.name.removesuffix(".py")
     named = {word for statement in imports if module in (words := _NAME.findall(statement)) for word in words}
-    for each in other.outline.definitions:
+    for each in other.outline.definitions if named else ():
         if not each.depth and each.name in used and (each.name in named or (module in named and module in used)):
             yield each
 

@@ -12,7 +12,7 @@ from decoding.reasoning.backend import Backend, Reply, Say, Turn
 from decoding.reasoning.pieces import code_of, fence_is_closed
 from decoding.reasoning.requests import CommandResult, NewFile, Replacement
 
-_FENCE = "```python\n"
+FENCE = "```python\n"
 
 
 class Report:
@@ -43,14 +43,14 @@ class Report:
 
     def write_code(self, turn: Turn, opening: str, *, silently: bool = False) -> tuple[str, Reply]:
         """(code, reply) of a turn that is answered with one block of code, which begins with `opening` where the
-        backend can go on behind one."""
+        backend can go on behind one; the turn's own opening does not count."""
         if not self.backend.continues:
-            reply = self.write(replace(turn, code="fenced"), silently=silently)
+            reply = self.write(replace(turn, code="fenced", opening=""), silently=silently)
             self._end_line(silently)
             return code_of(reply.text, opened=False), reply
         if not silently:
-            self.say(_FENCE + opening)
-        held = replace(turn, opening=_FENCE + opening, code="all", over=_closed)
+            self.say(FENCE + opening)
+        held = replace(turn, opening=FENCE + opening, code="all", over=_closed)
         reply = self.write(held, silently=silently)
         if not silently and not fence_is_closed(reply.text):
             self.say("\n```")

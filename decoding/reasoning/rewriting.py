@@ -1,4 +1,4 @@
-"""Candidates for a piece of code: let the model write, check, try again with what went wrong, keep the best.
+"""Candidates for a piece of code: let the model write, check, try again otherwise, keep the best.
 
 Knows pieces, prompts and judges. Must not know what the judge looks at.
 """
@@ -6,14 +6,17 @@ Knows pieces, prompts and judges. Must not know what the judge looks at.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from decoding.errors import BadInput
 from decoding.reasoning import prompts
-from decoding.reasoning.backend import Turn
+from decoding.reasoning.backend import Backend, Turn
+from decoding.reasoning.checks import in_words
 from decoding.reasoning.pieces import Piece
-from decoding.reasoning.report import Report
+from decoding.reasoning.report import FENCE, Report
+from decoding.reasoning.source import Source
 
 MOST_TOKENS = 700
 """Of a piece that is to be written anew: it has to fit twice, with its surroundings, into the context."""
@@ -28,67 +31,142 @@ class Verdict:
         rank: the higher the better; below 0 a candidate must not be proposed.
         failure: what is wrong with it, for the next try; "" where nothing is.
         checks: what was checked, for the reader.
+        misbehaves: the code is in order and does the wrong thing.
     """
 
     rank: int
     failure: str = ""
     checks: tuple[str, ...] = ()
+    misbehaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Code at column 0 and what was said of it."""
+    """Code at column 0, how the model was asked, what it wrote behind the opening, and what was said of it."""
 
     code: str
+    way: Way
+    written: str
     verdict: Verdict
 
 
-Judge = Callable[[str], Verdict]
+class Judge(Protocol):
+    """Looks at a candidate's code."""
+
+    def __call__(self, code: str) -> Verdict:
+        """The verdict."""
 
 
-def best_candidate(
-    piece: Piece,
-    messages: prompts.Messages,
-    openings: Sequence[str],
-    judge: Judge,
-    report: Report,
-    tries: int,
-    max_tokens: int,
-) -> Candidate:
-    """The first candidate that passes, else the one with the highest rank, the earlier among equals.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to ask: messages, how the code has to begin, and the seed where it is sampled."""
 
-    `openings` is what the code of each try has to begin with, the last for all further ones. The first try is greedy,
-    the second too, with the first's failure in the prompt; the others are sampled, in turn from the first prompt and
-    from the failure of the best one: a small model seldom leaves its own mistake when it sees it, and seldom finds
-    another way without being told.
+    messages: prompts.Messages
+    opening: str = ""
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be written anew.
+
+    Attributes:
+        source: the file, the piece being its selection.
+        first: how the model is asked first.
+        loosely: how the code has to begin in later tries, if the opening of the first binds too much.
+        afresh: how it is asked to write the code from its description alone; None where nothing describes it.
+        judge: what says whether a candidate will do.
     """
-    size = report.backend.count(piece.code)
+
+    source: Source
+    first: Way
+    judge: Judge
+    loosely: str = ""
+    afresh: Way | None = None
+
+    @property
+    def piece(self) -> Piece:
+        """The statements."""
+        return self.source.piece(self.source.start, self.source.end)
+
+
+def best_candidate(task: Task, report: Report, tries: int, max_tokens: int) -> Candidate:
+    """The first candidate that passes, else the one with the highest rank, the earlier among equals."""
+    size = report.backend.count(task.piece.code)
     if size > MOST_TOKENS:
         raise BadInput(f"the code has {size} tokens, at most {MOST_TOKENS} can be rewritten at once: select a part")
     most = min(max_tokens, 2 * size + 128)
-    best: Candidate | None = None
-    for number in range(tries):
+    found: list[Candidate] = []
+    ways = _ways(task, found, report.backend, most)
+    while True:
         report.tries += 1
-        told = best is not None and (number == 1 or number % 2 == 0)
-        asked = prompts.again(messages, best.code, best.verdict.failure) if told and best is not None else messages
-        opening = openings[min(number, len(openings) - 1)]
-        turn = Turn(asked, most, temperature=_TEMPERATURE if number > 1 else None, seed=number if number > 1 else None)
-        candidate = _candidate(piece, turn, opening, judge, report)
-        if best is None or candidate.verdict.rank > best.verdict.rank:
-            best = candidate
-        if not candidate.verdict.failure:
-            return candidate
-        report.say(f"\nThis does not do: {candidate.verdict.failure}\n\n" if number + 1 < tries else "")
-    assert best is not None
-    return best
+        candidate = _candidate(task, next(ways), most, report)
+        found.append(candidate)
+        if not candidate.verdict.failure or report.tries >= tries:
+            return max(found, key=lambda each: (not each.verdict.failure, each.verdict.rank))
+        report.say(f"\nThis does not do: {candidate.verdict.failure}\n\n")
 
 
-def _candidate(piece: Piece, turn: Turn, opening: str, judge: Judge, report: Report) -> Candidate:
-    written, reply = report.write_code(turn, opening)
-    code = _without_examples(written, piece)
+def _ways(task: Task, found: Sequence[Candidate], backend: Backend, most: int) -> Iterator[Way]:
+    """How to ask, one way after the other; `found` grows meanwhile.
+
+    A small model that is shown its failure seldom leaves its own mistake: of 22 bugs whose first repair failed the
+    tests, telling it repaired 1, three samples 4, writing the function afresh 7, and the two likeliest second choices
+    8. So the failure is told first only where the code is not in order, which is easy to say and to repair.
+    """
+    yield task.first
+    if not found[0].verdict.misbehaves:
+        yield _told(task, found)
+    elif task.afresh is not None:
+        yield task.afresh
+    others = _other_beginnings(task, found[0], backend, most)
+    yield from (way for way, _ in zip(others, range(2), strict=False))
+    seed = 0
+    while True:
+        told = _told(task, found)
+        yield replace(told, opening=task.loosely, seed=seed) if seed else told
+        seed += 1
+        sampled = Way(task.first.messages, task.loosely, seed)
+        yield sampled
+        yield next(others, replace(told, opening=task.loosely, seed=seed))
+
+
+def _told(task: Task, found: Sequence[Candidate]) -> Way:
+    """With the failure of the best candidate so far."""
+    best = max(found, key=lambda each: each.verdict.rank)
+    return Way(prompts.again(task.first.messages, best.code, best.verdict.failure), task.first.opening)
+
+
+def _other_beginnings(task: Task, first: Candidate, backend: Backend, most: int) -> Iterator[Way]:
+    """The first candidate up to where the model hesitated most, with its second choice there; words for readers and
+    the white space between lines are not worth a try."""
+    turn = _turn(task, first.way, most)
+    for beginning in backend.second_choices(turn, first.written):
+        code = first.way.opening + beginning
+        chosen = beginning.rpartition("\n")[2].strip()
+        if chosen and not chosen.startswith(("#", "`")) and not in_words(code, len(code) - 1):
+            yield Way(first.way.messages, code)
+
+
+def _turn(task: Task, way: Way, most: int) -> Turn:
+    sampled = way.seed is not None
+    return Turn(
+        way.messages,
+        most,
+        opening=FENCE + way.opening,
+        code="all",
+        temperature=_TEMPERATURE if sampled else None,
+        seed=way.seed,
+        replaces=task.source,
+    )
+
+
+def _candidate(task: Task, way: Way, most: int, report: Report) -> Candidate:
+    written, reply = report.write_code(_turn(task, way, most), way.opening)
+    code = _without_examples(written, task.piece)
     if reply.stop_reason == "length":
-        return Candidate(code, Verdict(-1, "the code was not finished within the limit of tokens"))
-    return Candidate(code, judge(code))
+        return Candidate(code, way, reply.text, Verdict(-1, "the code was not finished within the limit of tokens"))
+    return Candidate(code, way, reply.text, task.judge(code))
 
 
 def _without_examples(code: str, piece: Piece) -> str:

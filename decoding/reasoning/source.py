@@ -19,6 +19,7 @@ from grammars.definitions import Definition, Outline, outline, statements_around
 Count = Callable[[str], int]
 
 _FIELD = re.compile(rb"^[ \t]+[A-Za-z_]\w*[ \t]*:[^\r\n]*", re.MULTILINE)
+_TEXT = re.compile(r"""^("{3}|'{3})(.*?)\1""", re.MULTILINE | re.DOTALL)
 _MOST_MEMBERS = 12
 _CUT = "# … (lines left out)"
 
@@ -113,6 +114,22 @@ class Source:
         body = self.data[definition.body_start : definition.end].decode("utf-8", "replace")
         doc = re.match(r"""[rR]?("{3}|'{3}|"|')\s*([^\n"']+)""", body)
         return doc[2].strip() if doc else ""
+
+    def words_about(self, piece: Piece) -> str:
+        """What is said of a piece outside of it: the comment right above, else the text of a file that defines
+        nothing else."""
+        above = self.data[: piece.start].decode("utf-8", "replace").split("\n")[:-1]
+        comment: list[str] = []
+        while above and above[-1].lstrip().startswith("#"):
+            comment.insert(0, above.pop().strip().lstrip("# "))
+        if comment:
+            return "\n".join(comment)
+        if any(not piece.start <= each.start < piece.end for each in self.outline.definitions):
+            return ""
+        found = _TEXT.search(self.data[: piece.start].decode("utf-8", "replace")) or _TEXT.search(
+            self.data[piece.end :].decode("utf-8", "replace")
+        )
+        return found[2].strip() if found else ""
 
     def skeleton(self, room: int, count: Count) -> str:
         """The file in `room` tokens: all of it where it fits, else imports and signatures."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from decoding.messages import Snapshot, Stats, StopReason
 from decoding.reasoning.backend import Reply, Say, Turn
 from decoding.reasoning.commands import run_command
@@ -16,13 +18,18 @@ class ScriptedBackend:
     continues = True
     model, runtime, drafter = "script", "none", "none"
 
-    def __init__(self, *texts: str, stop: StopReason = "end") -> None:
+    def __init__(self, *texts: str, stop: StopReason = "end", others: Sequence[str] = ()) -> None:
+        """`others` are the second choices for any text."""
         self.texts = list(texts)
+        self.others = others
         self.stop = stop
         self.turns: list[Turn] = []
 
     def count(self, text: str) -> int:
         return len(text) // 3
+
+    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
+        return self.others
 
     def reply(self, turn: Turn, say: Say) -> Reply:
         text = self.texts[min(len(self.turns), len(self.texts) - 1)]

@@ -59,3 +59,10 @@ def test_reason_is_the_question_alone_without_code() -> None:
 def test_code_with_fences_gets_a_longer_one() -> None:
     text = said(prompts.edit('x = """\n```\n"""', "", "do"))
     assert '````python\nx = """\n```\n"""\n````' in text
+
+
+def test_a_function_written_afresh_does_not_see_what_was_there() -> None:
+    assert said(prompts.afresh("def f(x):\n", "Twice x.", "", "assert 1 == 2")) == (
+        "Write this Python function:\n\n```python\ndef f(x):\n    ...\n```\n\nTwice x.\n\nAn earlier version was wrong:"
+        "\n\n```text\nassert 1 == 2\n```\n\nWrite the complete function in one ```python block."
+    )

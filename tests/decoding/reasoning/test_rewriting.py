@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decoding.errors import BadInput
+from decoding.reasoning.checks import in_words
 from decoding.reasoning.pieces import Piece, code_of, fenced
 from decoding.reasoning.requests import Problem
 from grammars.definitions import statements_around
@@ -192,3 +193,73 @@ def test_code_survives_its_fence(code: str) -> None:
     stripped = code.replace("\r", "").strip("\n")
     if "~~~" not in stripped and not any(line.strip() == "`" * 3 for line in stripped.split("\n")):
         assert code_of(fenced(stripped), opened=False) == stripped
+
+
+DOUBLE = 'def double(x):⟦⟧\n    """Twice x."""\n    return x + 2\n'
+
+
+def attempts(backend: ScriptedBackend, tries: int, marked: str = DOUBLE, **fields: object) -> list[str]:
+    """How the code of each try had to begin, when the tests fail for ever."""
+    ask(backend, "fix", marked, text="wrong", tries=tries, trial=lambda text: "assert 4 == 6", **fields)
+    return [turn.opening.partition("\n")[2] for turn in backend.turns]
+
+
+def test_what_misbehaves_is_written_afresh_and_then_with_second_choices() -> None:
+    begun = '    """Twice x."""\n    return x'
+    others = ["    ", '    """Twice y', "    # why", "```", begun + " -", begun + " **"]
+    backend = ScriptedBackend(begun + "\n```", others=others)
+    header, documented = "def double(x):\n", 'def double(x):\n    """Twice x."""\n'
+    assert attempts(backend, 6) == [
+        header,
+        documented,
+        f"{header}{begun} -",
+        f"{header}{begun} **",
+        header,
+        "def double(",
+    ]
+    afresh, told = user_text(backend.turns[1]), user_text(backend.turns[4])
+    assert "return x + 2" not in afresh
+    assert "wrong" in afresh
+    assert "This is still wrong. assert 4 == 6" in told
+    assert [turn.temperature for turn in backend.turns] == [None] * 5 + [0.8]
+
+
+def test_a_comment_above_or_a_lone_text_describes_a_function() -> None:
+    without = DOUBLE.replace('    """Twice x."""\n', "")
+    backend = ScriptedBackend("    return x\n```")
+    assert attempts(backend, 2, "# Twice x.\n" + without) == ["def double(x):\n"] * 2
+    assert "Twice x." in user_text(backend.turns[1])
+    backend = ScriptedBackend("    return x\n```")
+    attempts(backend, 2, without + '\n\n"""\nTwice x.\n"""\n')
+    assert "Twice x." in user_text(backend.turns[1])
+    backend = ScriptedBackend("    return x\n```", others=["    return -"])
+    assert attempts(backend, 2, without)[1] == "def double(x):\n    return -"
+
+
+def test_code_that_is_not_in_order_is_told_what_is_wrong_first() -> None:
+    backend = ScriptedBackend("    return y\n```", "    return 2 * x\n```", others=["    return -"])
+    result, _ = ask(backend, "fix", DOUBLE, text="wrong", trial=lambda text: None)
+    assert result.tries == 2
+    assert "undefined name 'y'" in user_text(backend.turns[1])
+
+
+@given(st.integers(1, 16), st.lists(st.text("re#t`\n 'x", min_size=1), max_size=6))
+def test_a_loop_ends_after_its_tries_whatever_could_be_said(tries: int, others: list[str]) -> None:
+    backend = ScriptedBackend("    return x\n```", others=others)
+    assert len(attempts(backend, tries)) == tries
+
+
+@pytest.mark.parametrize(
+    ("code", "inside"),
+    [
+        ("x = 1  # a", True),
+        ('x = "# a', False),
+        ('def f():\n    """A', True),
+        ('def f():\n    """A."""\n    x', False),
+        ('x = """A', False),
+        ("def f():\n    r'''A\n  b", True),
+        ("x", False),
+    ],
+)
+def test_words_for_readers(code: str, inside: bool) -> None:
+    assert in_words(code, len(code) - 1) is inside
