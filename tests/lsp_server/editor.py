@@ -55,7 +55,7 @@ class Editor:
         encoding: str = "utf-16",
         root: str | None = None,
         ready: bool = True,
-        ready_s: float = 60,
+        ready_s: float = 300,
     ) -> Editor:
         program, *arguments = command or serving()
         await self.client.start_io(program, *arguments, cwd=ROOT)

@@ -167,7 +167,7 @@ async def test_a_cancel_stops_the_engine_within_a_step() -> None:
 
 
 async def test_a_suggestion_goes_before_the_rest_of_an_answer() -> None:
-    editor = await start(0.02)
+    editor = await start(0.1)  # the answer takes seconds, the suggestion less even on a busy machine
     asked = asyncio.ensure_future(editor.answer("explain"))
     while not editor.pieces:
         await asyncio.sleep(0.005)
