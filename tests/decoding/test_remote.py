@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,8 +21,11 @@ import pytest
 
 from decoding.errors import Cancelled, RemoteError
 from decoding.messages import Chunk, EngineOptions, Snapshot
+from decoding.reasoning.docstrings import parameters_in
+from decoding.reasoning.pieces import applied
 from decoding.reasoning.requests import CommandRequest
-from decoding.remote import RemoteAssistant, Server, make_assistant
+from decoding.remote import RemoteAssistant, make_assistant
+from decoding.server import Server
 
 TEXT = "def area(w, h):\n    return w * h\n"
 
@@ -211,7 +216,8 @@ def test_broken_streams_are_noticed(script) -> None:
         (b"data: not json\n\n", "OpenAI-compatible"),
         (b'data: {"x": 1}\n\n', "OpenAI-compatible"),
         (b'data: {"error": {"message": "out of memory"}}\n\n', "gave up"),
-        (b"", "broke off"),
+        (b"", "sent nothing"),
+        (b'data: {"choices": []}\n\n', "broke off"),
     ]:
         script.raw = raw
         with pytest.raises(RemoteError, match=says):
@@ -244,6 +250,16 @@ def test_a_cancel_hangs_up_while_the_server_is_silent(script) -> None:
     assert script.hung_up.wait(10)
 
 
+def test_a_cancel_is_seen_however_fast_the_server_is(script) -> None:
+    assistant = RemoteAssistant(options(script))
+    script.pieces = ["word "] * 500
+    seen: list[Chunk] = []
+    request = CommandRequest(command="explain", snapshot=snapshot("|" + TEXT), end=0)
+    with pytest.raises(Cancelled):
+        assistant.command(request, assistant.options, lambda: bool(seen), seen.append)
+    assert len(seen) < 5
+
+
 def test_something_urgent_is_served_while_the_server_is_silent(script) -> None:
     assistant = RemoteAssistant(options(script))
     script.stalls_after = 1
@@ -266,39 +282,45 @@ def test_a_remote_server_needs_no_torch_here() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.fixture(scope="module")
-def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+class RealServer:
     """`llama_cpp.server` of the package index with the smallest registered model."""
-    python = os.environ.get("DRAFTWOOD_LLAMA_PYTHON", sys.executable)
-    if python == sys.executable and importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python[server] is not installed (or name its Python in DRAFTWOOD_LLAMA_PYTHON)")
-    from decoding.models.provision import ensure_model
 
-    folder = ensure_model("smollm2-135m", lambda _: None)
-    if folder.gguf_file is None:
-        pytest.skip("smollm2-135m was provisioned without a GGUF file")
-    port = _free_port()
-    command = [
-        python,
-        "-m",
-        "llama_cpp.server",
-        "--model",
-        str(folder.gguf_file),
-        "--port",
-        str(port),
-        "--n_ctx",
-        "2048",
-    ]
-    log = (tmp_path_factory.mktemp("server") / "log").open("wb")
-    process = subprocess.Popen(command, stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}/v1"
-    try:
-        _wait_for(url, process, Path(log.name))
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
+    def __init__(self, log: Path) -> None:
+        python = os.environ.get("DRAFTWOOD_LLAMA_PYTHON", sys.executable)
+        if python == sys.executable and importlib.util.find_spec("llama_cpp") is None:
+            pytest.skip("llama-cpp-python[server] is not installed (or name its Python in DRAFTWOOD_LLAMA_PYTHON)")
+        from decoding.models.provision import ensure_model
+
+        folder = ensure_model("smollm2-135m", lambda _: None)
+        if folder.gguf_file is None:
+            pytest.skip("smollm2-135m was provisioned without a GGUF file")
+        port = _free_port()
+        self.url = f"http://127.0.0.1:{port}/v1"
+        command = [python, "-m", "llama_cpp.server", "--model", str(folder.gguf_file), "--port", str(port)]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*command, "--n_ctx", "2048", "--api_key", KEY], stdout=output, stderr=output
+            )
+        _wait_for(self.url, self.process, log)
+
+    def options(self, **changes: Any) -> EngineOptions:
+        return EngineOptions(remote_url=self.url, remote_key_env="REAL_SERVER_KEY", **{"max_tokens": 24, **changes})
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+
+KEY = "secret"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REAL_SERVER_KEY", KEY)
+        server = RealServer(tmp_path_factory.mktemp("server") / "log")
+        yield server
+        server.close()
 
 
 def _free_port() -> int:
@@ -314,7 +336,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         if process.poll() is not None:
             pytest.fail(log.read_text(errors="replace")[-2000:])
         try:
-            if httpx.get(f"{url}/models", timeout=1).status_code == 200:
+            if httpx.get(f"{url}/models", headers={"Authorization": f"Bearer {KEY}"}, timeout=1).status_code == 200:
                 return
         except httpx.HTTPError:
             time.sleep(0.2)
@@ -322,8 +344,8 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @pytest.mark.model
-def test_a_real_server_answers_and_completes(real_server: str) -> None:
-    assistant = RemoteAssistant(EngineOptions(remote_url=real_server, max_tokens=24))
+def test_a_real_server_answers_and_completes(real: RealServer) -> None:
+    assistant = RemoteAssistant(real.options())
     result = explain(assistant, max_tokens=24)
     assert result.text
     assert result.stats.tokens > 0
@@ -332,3 +354,69 @@ def test_a_real_server_answers_and_completes(real_server: str) -> None:
     )
     assert completion.stop_reason in ("line", "end", "length")
     assert assistant.answer("The capital of France is", assistant.options, never, lambda _: None).text
+    assert "cannot fill in the middle" in str(assistant.describe()["fallback_reason"])
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("command", ["fix", "docstring", "tests", "edit", "reason"])
+def test_every_command_keeps_its_promises_on_a_real_server(real: RealServer, command: str) -> None:
+    assistant = RemoteAssistant(real.options())
+    result = explain(assistant, command=command, text="It has to add.", tries=2, max_tokens=96)
+    assert result.text
+    after = applied(TEXT.encode(), result.replacements)
+    compile(after, "a.py", "exec")
+    if result.new_file is not None:
+        compile(result.new_file.text, "test_a.py", "exec")
+    if command == "docstring":
+        assert parameters_in(ast.get_docstring(ast.parse(after).body[0]) or "", "google") == ("w", "h")
+
+
+@pytest.mark.model
+def test_what_a_real_server_refuses_is_one_clear_line(real: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WRONG_KEY", "wrong")
+    for changes, says in [
+        ({"remote_key_env": "WRONG_KEY", "remote_model": "x"}, "WRONG_KEY"),
+        ({"remote_key_env": "WRONG_KEY"}, "WRONG_KEY"),
+        ({"remote_url": real.url.removesuffix("/v1"), "remote_model": "x"}, "404"),
+    ]:
+        with pytest.raises(RemoteError, match=says):
+            explain(RemoteAssistant(real.options().model_copy(update=changes)))
+    assistant = RemoteAssistant(real.options())
+    with pytest.raises(RemoteError, match="longer than its context"):
+        assistant.answer("word " * 4000, assistant.options, never, lambda _: None)
+
+
+@pytest.mark.model
+def test_a_real_server_is_free_again_after_a_cancel(real: RealServer) -> None:
+    assistant = RemoteAssistant(real.options(max_tokens=400))
+    seen: list[Chunk] = []
+    request = CommandRequest(command="explain", snapshot=snapshot("|" + TEXT), end=0, max_tokens=400)
+    with pytest.raises(Cancelled):
+        assistant.command(request, assistant.options, lambda: bool(seen), seen.append)
+    assert explain(assistant, max_tokens=4).text
+
+
+@pytest.mark.model
+def test_a_real_server_that_hangs_or_dies(real: RealServer, tmp_path: Path) -> None:
+    server = RealServer(tmp_path / "log")
+    try:
+        asked = {"prompt": "def f(", "max_tokens": 400}
+        patient = Server.of(server.options())
+        events = Server(patient.url, patient.model, patient.key_variable, read_seconds=8.0).events(
+            "completions", asked, never
+        )
+        next(events)
+        server.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(RemoteError, match="silent"):
+            list(events)
+        server.process.send_signal(signal.SIGCONT)
+        events = patient.events("completions", asked, never)
+        next(events)
+        server.process.kill()
+        with pytest.raises(RemoteError, match="broke off"):
+            list(events)
+        server.process.wait(30)
+        with pytest.raises(RemoteError, match="cannot be reached"):
+            list(patient.events("completions", asked, never))
+    finally:
+        server.close()
