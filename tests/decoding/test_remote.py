@@ -296,12 +296,16 @@ class RealServer:
             pytest.skip("smollm2-135m was provisioned without a GGUF file")
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}/v1"
-        command = [python, "-m", "llama_cpp.server", "--model", str(folder.gguf_file), "--port", str(port)]
-        with log.open("wb") as output:
+        self._log = log
+        self._command = [python, "-m", "llama_cpp.server", "--model", str(folder.gguf_file), "--port", str(port)]
+        self.start()
+
+    def start(self) -> None:
+        with self._log.open("wb") as output:
             self.process = subprocess.Popen(
-                [*command, "--n_ctx", "2048", "--api_key", KEY], stdout=output, stderr=output
+                [*self._command, "--n_ctx", "2048", "--api_key", KEY], stdout=output, stderr=output
             )
-        _wait_for(self.url, self.process, log)
+        _wait_for(self.url, self.process, self._log)
 
     def options(self, **changes: Any) -> EngineOptions:
         return EngineOptions(remote_url=self.url, remote_key_env="REAL_SERVER_KEY", **{"max_tokens": 24, **changes})
@@ -397,26 +401,23 @@ def test_a_real_server_is_free_again_after_a_cancel(real: RealServer) -> None:
 
 
 @pytest.mark.model
-def test_a_real_server_that_hangs_or_dies(real: RealServer, tmp_path: Path) -> None:
-    server = RealServer(tmp_path / "log")
-    try:
-        asked = {"prompt": "def f(", "max_tokens": 400}
-        patient = Server.of(server.options())
-        events = Server(patient.url, patient.model, patient.key_variable, read_seconds=8.0).events(
-            "completions", asked, never
-        )
-        next(events)
-        server.process.send_signal(signal.SIGSTOP)
-        with pytest.raises(RemoteError, match="silent"):
-            list(events)
-        server.process.send_signal(signal.SIGCONT)
-        events = patient.events("completions", asked, never)
-        next(events)
-        server.process.kill()
-        with pytest.raises(RemoteError, match="broke off"):
-            list(events)
-        server.process.wait(30)
-        with pytest.raises(RemoteError, match="cannot be reached"):
-            list(patient.events("completions", asked, never))
-    finally:
-        server.close()
+def test_a_real_server_that_hangs_or_dies(real: RealServer) -> None:
+    asked = {"prompt": "def f(", "max_tokens": 400}
+    patient = Server.of(real.options())
+    events = Server(patient.url, patient.model, patient.key_variable, read_seconds=8.0).events(
+        "completions", asked, never
+    )
+    next(events)
+    real.process.send_signal(signal.SIGSTOP)
+    with pytest.raises(RemoteError, match="silent"):
+        list(events)
+    real.process.send_signal(signal.SIGCONT)
+    events = patient.events("completions", asked, never)
+    next(events)
+    real.close()
+    with pytest.raises(RemoteError, match="broke off"):
+        list(events)
+    with pytest.raises(RemoteError, match="cannot be reached"):
+        list(patient.events("completions", asked, never))
+    real.start()
+    assert explain(RemoteAssistant(real.options()), max_tokens=4).text
