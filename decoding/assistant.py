@@ -19,6 +19,7 @@ from decoding.drafters.drafter import Drafter
 from decoding.drafting import Drafting
 from decoding.engine import Guide, Round, generate
 from decoding.errors import BadPosition, Cancelled
+from decoding.fitting import Fitted, cut_to_fit
 from decoding.hole import Hole
 from decoding.kv_cache import CachePool
 from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot, StopReason
@@ -36,7 +37,7 @@ from decoding.stats import Tally
 from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
-from decoding.trimming import trim
+from decoding.trimming import Trimmed, trim_at
 from grammars.constraint import Both, Constraint, FirstToken, Unconstrained
 from grammars.fences import FenceGrammar
 from grammars.healing import HealingConstraint
@@ -255,28 +256,43 @@ class Assistant:
         raw, count, reason, off_reason = _drained(
             self._run(guide, sampling, options, Steering(over=rule.reason), request, cancelled, watch), emit
         )
-        finished = reason not in ("length", "cancelled")
-        trimmed = trim(
-            raw,
-            text=snapshot.text,
-            offset=snapshot.offset,
-            finished=finished,
-            multiline=rule.several_lines,
-            language=snapshot.language,
-        )
+        shown = self._shown(raw, reason not in ("length", "cancelled"), rule, snapshot, options)
         return Completion(
-            text=trimmed.text if trimmed else "",
-            start=trimmed.start if trimmed else snapshot.offset,
-            end=trimmed.end if trimmed else snapshot.offset,
-            raw=raw,
+            text=shown.trimmed.text if shown.trimmed else "",
+            start=snapshot.offset,
+            end=shown.trimmed.end if shown.trimmed else snapshot.offset,
+            raw=shown.raw,
             token_ids=tuple(request.generated[:count]),
-            stop_reason=reason,
+            stop_reason="constraint" if shown.cut else reason,
             model=self.model.folder.name,
             runtime=self.model.target.runtime,
             drafter=options.drafter,
             constraint=options.constraint,
             stats=request.tally.result(count, off_reason),
         )
+
+    def _shown(self, raw: str, finished: bool, rule: StopRule, snapshot: Snapshot, options: EngineOptions) -> Fitted:
+        """What of a raw text is shown: by the rules of hygiene, and where the constraint is enforced, only what leaves
+        the file in order."""
+
+        def inserted(text: str, whole: bool) -> Trimmed | None:
+            return trim_at(
+                text,
+                rule.hole,
+                snapshot.offset,
+                finished=whole,
+                multiline=rule.several_lines,
+                language=snapshot.language,
+            )
+
+        if options.constraint != "enforce" or snapshot.language != "python":
+            return Fitted(raw, inserted(raw, finished), cut=False)
+        gap = self.python.gap(snapshot.text.encode("utf-8", "surrogatepass"), snapshot.offset)
+
+        def fits(text: Trimmed) -> bool:
+            return gap.fits(text.text.encode("utf-8", "surrogatepass"), text.end - text.start)
+
+        return cut_to_fit(raw, finished, inserted, fits)
 
     def _run(
         self,

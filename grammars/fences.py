@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.constraint import Bitmask, Constraint, bitmask_to_bool, validate_by_advancing
+from grammars.python_closing import Closing
 from grammars.python_constraint import PythonConstraint, PythonState
 from grammars.python_parser import ANYWHERE
 from grammars.python_right import RightContext
@@ -61,7 +62,7 @@ class FenceGrammar:
         if state is None:
             return None
         line = code.rsplit(b"\n", 1)[-1]
-        return InCode(self, PythonState(self.code, state, RightContext(b"", state)), _kept(line))
+        return InCode(self, PythonState(self.code, state, Closing.at(RightContext(b"", state))), _kept(line))
 
     def kept_mask(self, state: Prose) -> Bitmask:
         """The mask of a state of prose."""

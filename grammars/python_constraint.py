@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.constraint import Bitmask, bit_is_set, bitmask_of
+from grammars.python_closing import Closing, Over
 from grammars.python_cursor import LineCache, open_at_cursor
+from grammars.python_filling import Gap
 from grammars.python_masks import SyntaxMasks
 from grammars.python_right import RightContext
 from grammars.python_states import State, python
@@ -109,7 +111,11 @@ class PythonConstraint:
         if opened.state is None:
             return PythonState(self, None, None, off_reason=opened.off_reason)
         right = RightContext(text[offset:] if suffix else b"", opened.state)
-        return PythonState(self, opened.state, right)
+        return PythonState(self, opened.state, Closing.at(right))
+
+    def gap(self, text: bytes, offset: int) -> Gap:
+        """The gap at byte `offset` of a document, to ask what fits there."""
+        return Gap.at(text, offset, self._lines)
 
 
 class PythonState:
@@ -119,20 +125,22 @@ class PythonState:
         off_reason: why the constraint is off and everything is allowed, or None where it is on.
     """
 
-    __slots__ = ("_blanks", "_constraint", "_mask", "_next", "_right", "_syntax", "off_reason")
+    __slots__ = ("_blanks", "_closing", "_constraint", "_mask", "_next", "_over", "_syntax", "off_reason")
 
     def __init__(
         self,
         constraint: PythonConstraint,
         syntax: State | None,
-        right: RightContext | None,
+        closing: Closing | None,
         blanks: BlankRun = _NO_BLANKS,
         off_reason: str | None = None,
+        over: bool = False,
     ) -> None:
         self._constraint = constraint
         self._syntax = syntax
-        self._right = right
+        self._closing = closing
         self._blanks = blanks
+        self._over = over  # the completion ended before the last token: only the end of the text may follow
         self.off_reason = off_reason
         self._next: dict[int, PythonState | None] | None = None
         self._mask: Bitmask | None = None
@@ -152,26 +160,31 @@ class PythonState:
         return state
 
     def _advance(self, token: int) -> PythonState | None:
-        syntax = self._syntax
-        if syntax is None:
+        if self._syntax is None or self._closing is None:
             return self
-        read = self._read(syntax, token)
-        blanks = self._constraint.blanks.after(self._blanks, token)
-        return None if read is None or blanks is None else PythonState(self._constraint, read, self._right, blanks)
+        if self._over:
+            return None
+        constraint = self._constraint
+        read = self._read(self._syntax, self._closing, token)
+        blanks = constraint.blanks.after(self._blanks, token)
+        if read is None or blanks is None:
+            return None
+        syntax, closing = read
+        if isinstance(closing, Over):
+            return PythonState(constraint, self._syntax, self._closing, over=True)
+        return PythonState(constraint, syntax, closing, blanks)
 
-    def _read(self, syntax: State, token: int) -> State | None:
-        """The syntax after `token`, None where it is forbidden."""
+    def _read(self, syntax: State, closing: Closing, token: int) -> tuple[State, Closing | Over] | None:
+        """The syntax after `token`, and what it closes; None where it is forbidden."""
         texts = self._constraint.vocabulary.tokens
         text = texts[token] if 0 <= token < len(texts) else b""
         read = syntax.read(text) if text else None
-        if read is None or read.frame is syntax.frame or not self._closes_too_much(syntax, read):
-            return read
-        return None
-
-    def _closes_too_much(self, syntax: State, read: State) -> bool:
-        """Whether a bracket is closed between two states that the text after the cursor closes."""
-        depth = read.frame.depth
-        return self._right is not None and depth < syntax.frame.depth and depth < self._right.best.depth
+        if read is None:
+            return None
+        if closing.string is None and read.frame is syntax.frame:
+            return read, closing
+        after = closing.after(syntax, text, read)
+        return None if after is None else (read, after)
 
     def permits(self, token: int) -> bool:
         """Whether `token` may come next; an end of text where the text after the cursor then still fits."""
@@ -180,19 +193,24 @@ class PythonState:
         return self.advance(token) is not None
 
     def _may_end(self) -> bool:
-        return self._syntax is None or self._right is None or self._right.may_end(self._syntax)
+        return self._over or self._syntax is None or self._closing is None or self._closing.right.may_end(self._syntax)
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of `tokens`, read from here, are allowed. An end of text is the last that can be."""
-        if self._syntax is None:
+        if self._syntax is None or self._closing is None:
             return len(tokens)
-        syntax, run, blanks = self._syntax, self._blanks, self._constraint.blanks
+        syntax, closing, run, blanks = self._syntax, self._closing, self._blanks, self._constraint.blanks
+        over = self._over
         for count, token in enumerate(tokens):
-            read, after = self._read(syntax, token), blanks.after(run, token)
+            read = None if over else self._read(syntax, closing, token)
+            after = blanks.after(run, token)
             if read is None or after is None:
                 ends = token in self._constraint.vocabulary.end
-                return count + (ends and (self._right is None or self._right.may_end(syntax)))
-            syntax, run = read, after
+                return count + (ends and (over or closing.right.may_end(syntax)))
+            if isinstance(read[1], Over):
+                over = True
+            else:
+                syntax, closing, run = read[0], read[1], after
         return len(tokens)
 
     def allowed(self) -> Bitmask | None:
@@ -200,14 +218,14 @@ class PythonState:
         if self._syntax is None:
             return None
         if self._mask is None:
-            self._mask = self._compute_mask(self._syntax)
+            self._mask = self._constraint.end_mask if self._over else self._compute_mask(self._syntax)
         return self._mask
 
     def _compute_mask(self, syntax: State) -> Bitmask:
-        constraint = self._constraint
+        constraint, closing = self._constraint, self._closing
         mask = constraint.masks.mask(syntax)
         mask = mask & ~constraint.blanks.too_long(self._blanks)
-        if syntax.machine.depth and self._right is not None and self._right.best.depth:
+        if syntax.machine.depth and closing is not None and (closing.may_cover or closing.right.best.depth):
             refused = [t for t in constraint.closing if bit_is_set(mask, t) and self.advance(t) is None]
             mask = mask & ~constraint.masks.sets.mask(refused)
         return mask | constraint.end_mask if self._may_end() else mask

@@ -56,6 +56,14 @@ class RightContext:
     _reached: dict[State, int] = field(default_factory=dict)
     _returns: dict[int, list[tuple[Line, bytes]]] = field(default_factory=dict)
     _best: Best | None = None
+    _behind: dict[tuple[int, State], RightContext] = field(default_factory=dict)
+
+    def behind(self, count: int, state: State) -> RightContext:
+        """What stands after the first `count` bytes, for a gap that goes on in `state`."""
+        found = self._behind.get((count, state))
+        if found is None:
+            found = self._behind[count, state] = RightContext(self.suffix[count:], state)
+        return found
 
     def may_end(self, state: State) -> bool:
         """Whether the gap may end in `state`."""
@@ -119,15 +127,22 @@ class RightContext:
 
     def _read_returns(self, machine: Machine, position: int) -> int:
         """Read the first lexeme of every line after `position` that is indented less than all before it."""
+        column = -1
         code = machine.language.lexer.get(Space, ())
         for line, lexeme in self._returns_from(position):
             begun = machine.after(line)
             if begun is None or begun.state(code).run(lexeme) is None:
                 return position
-            statement = begun.state(code).run(b"pass\n")
-            if statement is None:  # a `case`
+            following = begun.state(code).run(b"pass\n")
+            if following is None:  # a `case`
                 return _READ
-            machine = statement.machine
+            machine, column = following.machine, line.column
+        # Where the file ends in a block, it leaves those that the gap opened, too: a `try` needs its `except` by then.
+        if column != 0 and self.suffix.count(b"\n", position) <= _MANY_LINES:
+            left: Machine | None = machine
+            while left is not None and left.indents.depth > self.cursor.machine.indents.depth:
+                left = left.dedented()
+            return position if left is None else _READ
         return _READ
 
     def _returns_from(self, position: int) -> list[tuple[Line, bytes]]:

@@ -112,7 +112,21 @@ STOPS = [
     ("if a:\n    b\n|else:\n    c\n", "", True),
     ("if a:\n    b\n|else:\n    c\n", "d\n", False),
     ("x = '|'\n", "abc", True),
-    ("x = '|'\n", "abc'", False),
+    ("x = '|'\n", "abc'", True),  # written over the quote that stands there
+    ("x = '|'\n", "abc' + 'd", False),
+    ("x = '|'\n", "abc' + 'd'", True),
+    ("f('|')\n", "abc')", True),
+    ("f('|', b)\n", "abc' + c", True),
+    ("f(|)\n", "a)", True),
+    ("f(|)\n", "a) + g(b", False),
+    ("f(|)\n", "a) + g(b)", True),
+    ("f(g(| ) )\n", "a) + 1", True),
+    ("f(g(|))[0]\n", "a) + (b)", True),
+    ("f(g(|))[0]\n", "a)) + c[", False),
+    ("f'{a}|'\n", "b{c}'", True),
+    ("f'{a}|'\n", "b{c", False),
+    ("f'|'\n", "b{c}'", True),
+    ("f'|'\n", "b{c}d", True),
     ("x = 1|", "", True),
     ("x = |", "", False),
     ("a = |\n$\n", "1", True),  # the text after the cursor is broken whatever is written
@@ -132,20 +146,44 @@ def test_where_a_completion_may_stop(constraint: PythonConstraint, text: str, wr
 
 
 @pytest.mark.parametrize(
-    ("text", "closing"), [("f(|)\n", ")"), ("f(a[|])\n", "]"), ("f(\n    |\n)\n", ")"), ("x = {|: 1}\n", "}")]
+    ("text", "written", "closing"),
+    [
+        ("f(\n    |\n)\n", "a", b")"),
+        ("f(|, b)\n", "a", b")"),
+        ("x = {|: 1}\n", "a", b"}"),
+        ("f'{|}'\n", "a", b"}"),
+        ("x = '|b'\n", "a", b"'"),
+        ("f(|)\n", "a)", b")"),
+    ],
 )
-def test_what_the_text_after_the_cursor_closes_stays_open(
-    constraint: PythonConstraint, text: str, closing: str
+def test_a_completion_that_closes_what_the_file_closes_is_over(
+    constraint: PythonConstraint, text: str, written: str, closing: bytes
 ) -> None:
-    state = write(opened(constraint, text), "a")
+    state = write(opened(constraint, text), written)
     assert state is not None
-    assert state.advance(ord(closing)) is None
+    over = state.advance(closing[0])
+    if text == "f(|)\n":
+        assert over is None, "nothing is left to close"
+        return
+    assert over is not None
+    assert over.permits(END)
+    assert [token for token in range(len(TOKENS)) if over.permits(token)] == [END]
+    mask = over.allowed()
+    assert mask is not None
+    assert np.flatnonzero(bitmask_to_bool(mask, len(TOKENS))).tolist() == [END]
+    assert state.validate([closing[0], ord("b")]) == 1
+    assert state.validate([closing[0], END]) == 2
+
+
+@pytest.mark.parametrize(("text", "written"), [("f(\n    |\n)\n", "a +"), ("f(|, b)\n", "not ")])
+def test_nothing_is_closed_before_the_completion_may_end(constraint: PythonConstraint, text: str, written: str) -> None:
+    state = write(opened(constraint, text), written)
+    assert state is not None
+    assert state.advance(ord(")")) is None
     mask = state.allowed()
     assert mask is not None
-    assert not bit_is_set(mask, ord(closing))
-    assert not bit_is_set(mask, TOKENS.index(b"))"))
-    nested = write(state, "(b)")
-    assert nested is not None, "its own brackets may be closed"
+    assert not bit_is_set(mask, ord(")"))
+    assert write(state, "(b)") is not None, "its own brackets may be closed"
 
 
 def test_what_replaces_the_rest_of_the_document_may_close(constraint: PythonConstraint) -> None:

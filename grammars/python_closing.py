@@ -1,0 +1,135 @@
+"""What a completion closes that the text after the cursor closes, too.
+
+Editors write `)` and `"` behind the cursor as soon as their partners are typed, and models write them again. Such a
+closer takes the place of the one that stands there: the text after the gap is read on behind it. Any other closer of a
+bracket or string that the rest of the file closes means that the completion is over: its text ends before.
+
+Knows syntax states and a right context. Must not know tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from grammars.python_lexer import Mode, Utf8
+from grammars.python_right import RightContext
+from grammars.python_states import State
+from grammars.python_strings import CharacterName, Escape, HexDigits, Literal, Opening, String
+
+CLOSING = re.compile(rb"[)\]}'\"]")
+_BLANKS = b" \t"
+_CLOSERS = (b")", b"]", b"}")
+
+
+class Over:
+    """The completion ended before the text that was read."""
+
+
+OVER = Over()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenString:
+    """A string: how many f-strings are open in its text, itself included, and whether it is one."""
+
+    level: int
+    formatted: bool
+
+    @classmethod
+    def of(cls, mode: Mode) -> OpenString | None:
+        """The string in whose text the lexer is, None in code."""
+        level, mode = _level(mode)
+        if isinstance(mode, Opening):
+            formatted = "f" in mode.style.letters
+            return cls(level + formatted, formatted)
+        if isinstance(mode, Literal):
+            return cls(level, True) if mode.seen != "{" else None
+        return cls(level, False) if isinstance(mode, String) else None
+
+    def is_left(self, mode: Mode) -> bool:
+        """Whether the string is over where the lexer is in `mode`."""
+        level, mode = _level(mode)
+        if isinstance(mode, Opening):
+            return False
+        return level < self.level if self.formatted else not isinstance(mode, String)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a completion, so far, stands to the text after the cursor.
+
+    Attributes:
+        right: that text, less what was written over.
+        low: the fewest brackets that were open since the cursor.
+        covers: whether closers are still written over those after the cursor: all were so far.
+        string: the string of the cursor, where that is still open and the text after the cursor closes it; else None.
+        in_field: the cursor is in a replacement field of an f-string: nothing is written over there.
+    """
+
+    right: RightContext
+    low: int
+    covers: bool = True
+    string: OpenString | None = None
+    in_field: bool = False
+
+    @classmethod
+    def at(cls, right: RightContext) -> Closing:
+        """Nothing was read yet."""
+        cursor = right.cursor
+        string = OpenString.of(cursor.mode)
+        in_field = string is None and _level(cursor.mode)[0] > 0
+        begun = in_field and isinstance(cursor.mode, Literal)  # the next byte may double the brace
+        owed = string is not None and bool(right.suffix) and right.fits(cursor)
+        return cls(right, cursor.machine.depth + begun, string=string if owed else None, in_field=in_field)
+
+    @property
+    def may_cover(self) -> bool:
+        """Whether the text after the cursor begins with a closer that may be written over."""
+        return self.covers and self.right.suffix.lstrip(_BLANKS).startswith(_CLOSERS)
+
+    def after(self, state: State, text: bytes, read: State) -> Closing | Over | None:
+        """The closing after `text`, which leads from `state` to `read`; None where it closes what it must not."""
+        if (self.string is None and read.frame is state.frame) or not CLOSING.search(text):
+            return self
+        closing: Closing | Over | None = self
+        for byte in text:
+            following = state.step(byte)
+            if not isinstance(closing, Closing) or following is None:
+                return closing
+            closing = closing._step(state, byte, following)
+            state = following
+        return closing
+
+    def _step(self, state: State, byte: int, following: State) -> Closing | Over | None:
+        closing: Closing | Over | None = self
+        if self.string is not None and self.string.is_left(following.mode):
+            # The second quote of an empty string is known to close it one byte later.
+            opening = state.mode if isinstance(state.mode, Opening) else None
+            closing = self._close_string(opening.style.quote if opening else byte, state if opening else following)
+        if isinstance(closing, Closing) and following.machine.depth < closing.low:
+            return closing._close_bracket(state, byte, following)
+        return closing
+
+    def _close_string(self, quote: int, following: State) -> Closing | Over:
+        if self.covers and self.right.suffix[:1] == bytes((quote,)):
+            return replace(self, right=self.right.behind(1, following), string=None)
+        return OVER
+
+    def _close_bracket(self, state: State, byte: int, following: State) -> Closing | Over | None:
+        depth, suffix = following.machine.depth, self.right.suffix
+        blanks = len(suffix) - len(suffix.lstrip(_BLANKS))
+        if self.covers and not self.in_field and suffix[blanks : blanks + 1] == bytes((byte,)):
+            return replace(self, right=self.right.behind(blanks + 1, following), low=depth)
+        if self.in_field and suffix.strip() and self.right.fits(state):
+            return OVER
+        if depth >= self.right.best.depth:
+            return replace(self, low=depth, covers=False)
+        return OVER if self.right.may_end(state) else None
+
+
+def _level(mode: Mode) -> tuple[int, Mode]:
+    """How many f-strings are open, and the mode in whose text an escape or a character stands."""
+    while isinstance(mode, Escape | HexDigits | CharacterName | Utf8):
+        mode = mode.mode
+    return len(getattr(mode, "frames", ())), mode
