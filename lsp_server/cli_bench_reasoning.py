@@ -23,15 +23,16 @@ _MEASUREMENTS = ("thoughts", "docstrings", "edits", "tests", "explanations", "fi
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice(_MEASUREMENTS), help="Only these (repeatable).")
 @click.option("--cases", type=click.IntRange(1), default=40, show_default=True, help="Cases of each measurement.")
+@click.option("--skip", type=click.IntRange(0), default=0, help="Leave out so many first: for a run in parts.")
 @click.option("--minutes", type=float, default=60.0, show_default=True, help="Stop after so long.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @engine_options
-def reasoning(only: tuple[str, ...], cases: int, minutes: float, as_json: bool, **values: Any) -> None:
+def reasoning(only: tuple[str, ...], cases: int, skip: int, minutes: float, as_json: bool, **values: Any) -> None:
     """Measure the reasoning commands on public data. Generated code is run, in limited subprocesses."""
     from decoding.benchmark.figures import bootstrap, ratio_of_sums
     from decoding.benchmark.reasoning import Outcome, ReasoningBenchmark
 
-    benchmark = ReasoningBenchmark(load_assistant(options_from(values)), cases)
+    benchmark = ReasoningBenchmark(load_assistant(options_from(values)), cases, skip)
     outcomes: list[Outcome] = []
     load = os.getloadavg()
     ends = time.monotonic() + 60 * minutes
