@@ -128,10 +128,11 @@ class Assistant:
         return found
 
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck) -> None:
-        """Prefill what a request at this cursor would need. Raises Cancelled."""
+        """Prefill what a request at this cursor would need, and look through its document. Raises Cancelled."""
         data = snapshot.text.encode("utf-8", "surrogatepass")
         prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
         self._prefilled(Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
+        self._guide(prompt, snapshot, options)
 
     def remember(self, uri: str, text: str) -> None:
         """Make an open document or an accepted completion a source of drafts."""

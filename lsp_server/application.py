@@ -92,8 +92,20 @@ class Application:
         return Asked.at(document, position, self.documents.encoding, selected, context)
 
     def opened(self, document: Document) -> None:
-        """A document was opened, perhaps again."""
+        """A document was opened, perhaps again. Nobody says where its cursor is: its end is where texts go on."""
         self.changed(document)
+        self.rests(document, len(document.data))
+
+    def rests(self, document: Document, offset: int) -> None:
+        """The cursor is at `offset` of a document, or may be expected there."""
+        if self.session is not None:
+            self.session.rest(document.view(offset).behind(self.notebooks.context(document.uri)))
+
+    def selected(self, uri: str, span: types.Range) -> None:
+        """Something is selected, or nothing: then its ends are the cursor."""
+        document = self.documents.get(uri)
+        if document is not None and span.start == span.end and document.revision <= arrived.get():
+            self.rests(document, document.offset_at(span.start, self.documents.encoding))
 
     def changed(self, document: Document | None) -> None:
         """A document was edited; None: one that is not open."""
@@ -140,6 +152,8 @@ class Application:
         await self._begun.wait()
         if self._worker is None or self._status is None:
             return {"text": "", "edit": None}
+        if self.session is not None:
+            self.session.step_aside()
         settings = self._source.current
         commands = Commands(
             self.documents, self._server.protocol.notify, self._server.client_capabilities, self._status.activity
@@ -168,6 +182,8 @@ class Application:
         self._worker = WorkerClient(options, self._status.worker, self._factory)
         self.session = Session(self._worker, settings, self.counts, self._status.activity)
         self._worker.start()
+        for document in self.documents:
+            self.opened(document)
 
     async def _unmake(self) -> None:
         if self.session is not None:

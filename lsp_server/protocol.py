@@ -127,7 +127,7 @@ class Server(LanguageServer):
         except (KeyboardInterrupt, SystemExit):
             log.info("told to end")
         finally:
-            self.shutdown()
+            self.shutdown()  # type: ignore[no-untyped-call]
 
     async def _serve(self, stdin: BinaryIO, stdout: BinaryIO) -> None:
         self._stop_event = Event()

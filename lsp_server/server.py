@@ -156,6 +156,7 @@ def _answers(server: Server, app: Application) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, CODE_ACTIONS)
     def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        app.selected(params.text_document.uri, params.range)
         return code_actions(params)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, CODE_LENSES)

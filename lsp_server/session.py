@@ -3,7 +3,7 @@
 Knows documents, generations and the worker; nothing of the protocol. Editors cancel at every keystroke: here a cancel
 only starts a clock. A generation goes on while the document agrees with what it writes and somebody may still ask for
 it; it is stopped at once by an edit that contradicts it. In idle time it is computed what follows a suggestion once it
-is accepted.
+is accepted, and read what stands where the cursor rests.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from lsp_server.pace import Pace
 from lsp_server.running import Cache, Running
 from lsp_server.settings import Settings
 from lsp_server.shown import Shown
+from lsp_server.warming import Warming
 from lsp_server.worker_client import WorkerClient
 
 log = logging.getLogger(__name__)
 
 _COLD_PREFIX, _COLD_SUFFIX = 256, 64
-"""Tokens around the cursor for the first answer in a document; the whole window is read while it is looked at."""
+"""Tokens around the cursor for the first answer at a place; the whole window is read while it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Session:
         self._running: Running | None = None
         self._turns: dict[str, asyncio.Future[None]] = {}
         self._texts: dict[str, tuple[int, bytes]] = {}
-        self._read: set[str] = set()
+        self._warming = Warming(worker)
 
     async def suggest(self, view: View, *, explicit: bool = False) -> Suggestions:
         """Suggestions at the view's cursor, best first; none where there is nothing to say or no use in it any more."""
@@ -108,6 +109,7 @@ class Session:
     def changed(self, uri: str, data: bytes, revision: int) -> None:
         """A document was edited: who waits for the text before gets nothing, and what contradicts it stops."""
         self._pace.key(time.monotonic())
+        self._warming.drop()
         self._texts[uri] = revision, data
         self._end_turn(uri)
         self._shown.edited(uri, data)
@@ -124,22 +126,35 @@ class Session:
         self._end_turn(uri)
         self._shown.closed(uri)
         self._texts.pop(uri, None)
-        self._read.discard(uri)
+        self._warming.forget(uri)
         if self._running is not None and self._running.generation.view.uri == uri:
             self._running.stop()
         self._cache.drop(lambda generation: generation.view.uri == uri)
         self._worker.forget(uri)
+
+    def rest(self, view: View) -> None:
+        """The cursor is here, or may be expected here: in idle time the model reads what stands around it."""
+        if self.settings.suggest.warm and self.settings.suggest.automatic and not self._overtaken(view):
+            self._warming.rest(view, self.settings.engine_options())
+
+    def step_aside(self) -> None:
+        """Somebody waits for something else: what nobody waits for stops."""
+        self._warming.drop()
+        if self._running is not None and self._running.ahead and not self._running.waiting:
+            self._running.stop()
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings: what was computed under the old ones is dropped."""
         self.stop()
         self.settings = settings
         self._cache = Cache()
+        self._warming = Warming(self._worker)
 
     def stop(self) -> None:
         """Stops all work."""
         for uri in list(self._turns):
             self._end_turn(uri)
+        self._warming.drop()
         if self._running is not None:
             self._running.stop()
 
@@ -251,6 +266,7 @@ class Session:
 
     def _begin(self, view: View, options: EngineOptions, before: Generation | None = None) -> Running:
         """A new generation; the one before it stops."""
+        self._warming.drop()
         if self._running is not None:
             self._running.stop()
         generation = Generation.at(view, options)
@@ -283,6 +299,8 @@ class Session:
             except WorkerDied:
                 await self._complete(generation)  # once more: it may have died before it heard of this
             self._cache.add(generation)
+            if generation.options.prefix_tokens == self.settings.suggest.prefix_tokens:
+                self._warming.note(generation.view)
         except DraftwoodError as error:
             log.warning("no suggestion: %s", error)
             self._counts.failed += 1
@@ -311,25 +329,26 @@ class Session:
         if self._running is running:
             self._running = None
             self._on_activity(False)
+            if running.generation.finished and not running.ahead:
+                self.rest(running.generation.view)
 
     # Ahead of the user ------------------------------------------------------------------------------------------
 
     def _work_ahead(self, generation: Generation, view: View, suggestion: Trimmed) -> None:
-        """In idle time, what comes after the suggestion; in a document that is new to us, first the whole window."""
+        """In idle time, what comes after the suggestion, and with it the whole window of a place that is new to us."""
         if self._running is not None or not self.settings.suggest.prefetch or view.hypothetical:
             return
         after = view.what_if(suggestion.start, suggestion.end, suggestion.text)
         if self._kept(after, explicit=False) is None:
             self._counts.prefetched += 1
-            options = self._options(after, explicit=False).model_copy(update={"multiline": "always"})
+            options = self.settings.engine_options().model_copy(update={"multiline": "always"})
             self._begin(after, options, before=generation)
 
     def _options(self, view: View, explicit: bool) -> EngineOptions:
-        """The settings' options, with a short window for the first request in a document."""
+        """The settings' options, with a short window where the text around the cursor has not been read."""
         options = self.settings.engine_options(explicit=explicit)
-        if view.uri in self._read or not self.settings.suggest.warm:
+        if self._warming.is_read(view) or not self.settings.suggest.warm:
             return options
-        self._read.add(view.uri)
         short = {
             "prefix_tokens": min(options.prefix_tokens, _COLD_PREFIX),
             "suffix_tokens": min(options.suffix_tokens, _COLD_SUFFIX),

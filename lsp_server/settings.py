@@ -66,7 +66,9 @@ class SuggestSettings(_Group):
         -1, ge=-1, le=5000, description="Pause in typing before the model is asked. -1: from typing speed and latency."
     )
     prefetch: bool = Field(True, description="Compute what follows a suggestion while it is being read.")
-    warm: bool = Field(True, description="Answer a document's first request from a short window.")
+    warm: bool = Field(
+        True, description="Read ahead where the cursor rests; elsewhere answer from a short window first."
+    )
     completion_list: Literal["auto", "on", "off"] = Field(
         "auto", description="Offer suggestions in the ordinary completion list: `auto` for editors without ghost text."
     )

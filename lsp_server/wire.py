@@ -57,12 +57,13 @@ class Complete(Message):
 
 
 class Warm(Message):
-    """Prefill for a completion at `offset`, generate nothing."""
+    """Prefill for a completion at `offset` after `patches` that only this job sees; generate nothing."""
 
     kind: Literal["warm"] = "warm"
     job: int
     uri: str
     offset: int
+    patches: tuple[Patch, ...] = ()
     options: EngineOptions
 
 

@@ -282,10 +282,10 @@ class Worker:
         mirror = self._mirrors.get(job.uri)
         if mirror is None:
             return Failed(job=job.job, message="the document is not known to the worker")
-        if isinstance(job, Warm):
-            assistant.warm(mirror.snapshot(job.uri, job.offset, (), job.job), job.options, cancelled)
-            return Done(job=job.job)
         snapshot = mirror.snapshot(job.uri, job.offset, job.patches, job.job)
+        if isinstance(job, Warm):
+            assistant.warm(snapshot, job.options, cancelled)
+            return Done(job=job.job)
         return Done(job=job.job, completions=tuple(assistant.complete(snapshot, job.options, cancelled, emit)))
 
 

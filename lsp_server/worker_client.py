@@ -163,7 +163,8 @@ class WorkerClient:
 
     async def warm(self, view: View, options: EngineOptions) -> None:
         """Prefills for a completion at the view's cursor."""
-        message = Warm(job=next(self._numbers), uri=view.uri, offset=view.offset, options=options)
+        number = next(self._numbers)
+        message = Warm(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         await self._run(message, view)
 
     async def describe(self) -> dict[str, Any]:

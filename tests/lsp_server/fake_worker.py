@@ -16,6 +16,9 @@ from lsp_server.documents import View
 from lsp_server.lines import decode
 from tests.lsp_server.stub import completion, next_character
 
+WARMING = 0.5
+"""Seconds that reading a window takes."""
+
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
@@ -73,6 +76,13 @@ class FakeWorker:
     begun: int = 0
     generated: int = 0
     most_at_once: int = 0
+    windows: list[int] = field(default_factory=list)
+    warming: list[View] = field(default_factory=list)
+    warmed: list[View] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.jobs or self.warming)
 
     async def complete(
         self, view: View, options: EngineOptions, on_chunk: Callable[[Chunk], None]
@@ -80,6 +90,7 @@ class FakeWorker:
         job = Job(view, options, on_chunk, asyncio.get_running_loop().create_future())
         self.jobs.append(job)
         self.begun += 1
+        self.windows.append(options.prefix_tokens)
         self.most_at_once = max(self.most_at_once, len(self.jobs))
         try:
             stop = await job.done
@@ -92,7 +103,12 @@ class FakeWorker:
         return (first, *others)
 
     async def warm(self, view: View, options: EngineOptions) -> None:
-        pass
+        self.warming.append(view)
+        try:
+            await asyncio.sleep(WARMING)
+            self.warmed.append(view)
+        finally:
+            self.warming.remove(view)
 
     def forget(self, uri: str) -> None:
         pass

@@ -122,6 +122,17 @@ class Client:
         places = self.places()
         self.cursor = places[int(fraction * (len(places) - 1))]
 
+    def rest(self, offset: int | None = None) -> None:
+        """The editor says where the cursor is."""
+        document = self.store.get(URI)
+        assert document is not None
+        here = document.offset_at(self.shadow.position(self.cursor), self.encoding) if offset is None else offset
+
+        async def rest() -> None:
+            self.session.rest(document.view(here))
+
+        self.loop.run_until_complete(rest())
+
     def request(self, *, explicit: bool = False, chosen: str = "") -> None:
         units, place = self.shadow.units, self.cursor
         position = self.shadow.position(place)

@@ -46,6 +46,10 @@ class NeverStale(RuleBasedStateMachine):
     def move(self, fraction: float) -> None:
         self.client.move(fraction)
 
+    @rule()
+    def rest(self) -> None:
+        self.client.rest()
+
     @rule(explicit=st.booleans())
     def request(self, explicit: bool) -> None:
         self.client.request(explicit=explicit)
@@ -100,8 +104,9 @@ def one_step(client: Client, rng: random.Random) -> None:
             "move",
             "list",
             "die",
+            "rest",
         ],
-        [16, 10, 14, 16, 12, 10, 10, 5, 3, 3, 2, 1, 1],
+        [16, 10, 14, 16, 12, 10, 10, 5, 3, 3, 2, 1, 1, 2],
     )[0]
     match kind:
         case "along":
@@ -133,6 +138,8 @@ def one_step(client: Client, rng: random.Random) -> None:
             client.request(chosen="path")
         case "die":
             client.worker.die()
+        case "rest":
+            client.rest()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])

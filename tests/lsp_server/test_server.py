@@ -431,6 +431,30 @@ async def test_real_clients_capabilities_are_obeyed(body: dict[str, Any]) -> Non
     await editor.stop()
 
 
+async def warmed(editor: Editor, count: int) -> bool:
+    """Whether the worker comes to have read so many windows."""
+    for _ in range(400):
+        if (await editor.command("draftwood.stats")).get("warmed") == count:
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+async def test_what_is_opened_and_where_the_cursor_rests_is_read() -> None:
+    editor = await Editor().start(ready=False)
+    editor.open("x = 1\ny = ")  # perhaps before the model is there
+    assert await warmed(editor, 1)
+    for line, column in ((0, 1), (0, 2), (0, 5)):  # only the last is a rest
+        here = types.Position(line, column)
+        await editor.client.text_document_code_action_async(
+            types.CodeActionParams(
+                types.TextDocumentIdentifier(URI), types.Range(here, here), types.CodeActionContext([])
+            )
+        )
+    assert await warmed(editor, 2)
+    await editor.stop()
+
+
 def test_over_tcp() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

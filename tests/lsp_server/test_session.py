@@ -224,19 +224,6 @@ def test_nothing_to_say_is_remembered(make: MakeClient) -> None:
     assert client.worker.begun == begun
 
 
-def test_the_first_answer_in_a_document_comes_from_a_short_window(make: MakeClient) -> None:
-    client = make("x = ", prefetch=False)
-    client.request()
-    client.settle()
-    assert client.worker.jobs[0].options.prefix_tokens == 256
-    client.worker.step(1)
-    client.type("§")
-    client.settle()
-    client.request()
-    client.settle()
-    assert client.worker.jobs[0].options.prefix_tokens == client.settings.suggest.prefix_tokens
-
-
 def test_in_a_burst_the_model_is_asked_once(make: MakeClient) -> None:
     client = make("x = ", debounce_ms=100)
     for _ in range(5):
@@ -291,3 +278,105 @@ def test_pace() -> None:
     assert pace.delay(0.7) < 0.02
     pace.key(5.0)
     assert pace.delay(5.0) == 0.0
+
+
+def warmed(client: Client) -> list[int]:
+    return [view.offset for view in client.worker.warmed]
+
+
+def test_what_stands_where_the_cursor_rests_is_read(make: MakeClient) -> None:
+    client = make("x = 1\ny = ")
+    client.rest(5)
+    client.settle(0.1)
+    client.rest(9)  # it only passed
+    client.settle(0.2)
+    assert not client.worker.warming
+    client.settle(0.1)
+    client.settle(1)
+    assert warmed(client) == [9]
+    client.rest(9)
+    client.settle(1)
+    assert not client.worker.warming, "it was read already"
+
+
+@pytest.mark.parametrize("what", ["question", "edit", "command", "close", "settings"])
+def test_reading_ahead_gives_way_to_anything(make: MakeClient, what: str) -> None:
+    client = make("x = 1\ny = ")
+    client.rest(5)
+    client.settle(0.3)
+    assert client.worker.warming
+    match what:
+        case "question":
+            client.request()
+        case "edit":
+            client.type("1")
+        case "command":
+            client.session.step_aside()
+        case "close":
+            client.session.closed(client.document.uri)
+        case "settings":
+            client.session.reconfigure(client.settings)
+    client.settle()
+    assert not client.worker.warming
+    assert not client.worker.warmed
+
+
+def test_reading_ahead_waits_until_the_worker_is_free(make: MakeClient) -> None:
+    client = make("x = 1\ny = ", prefetch=False)
+    client.request()
+    client.settle()
+    client.rest(5)
+    client.settle(0.4)
+    assert client.worker.jobs
+    assert not client.worker.warming
+    client.worker.finish()
+    client.settle()
+    client.settle(0.3)
+    assert client.worker.warming
+
+
+def test_a_place_that_was_read_is_answered_from_the_whole_window(make: MakeClient) -> None:
+    client = make("x = 1\ny = ", prefetch=False)
+    client.rest(10)
+    client.settle(0.3)
+    client.settle(1)
+    client.type("z")
+    ask(client)
+    assert client.worker.windows == [client.settings.suggest.prefix_tokens]
+
+
+def test_a_place_that_was_not_is_answered_from_a_short_one_and_then_read(make: MakeClient) -> None:
+    client = make("x = 1\ny = ", prefetch=False)
+    ask(client)
+    assert client.worker.windows[0] < client.settings.suggest.prefix_tokens
+    client.settle(0.3)
+    client.settle(1)
+    assert warmed(client) == [10]
+    client.type("§")
+    ask(client)
+    assert client.worker.windows[1] == client.settings.suggest.prefix_tokens
+
+
+def test_nothing_is_read_ahead_where_that_is_off(make: MakeClient) -> None:
+    for off in ({"warm": False}, {"automatic": False}):
+        client = make("x = 1\ny = ", **off)
+        client.rest(5)
+        client.settle(2)
+        assert not client.worker.warming
+        assert not client.worker.warmed
+
+
+def test_what_follows_is_computed_on_while_a_part_is_accepted(make: MakeClient) -> None:
+    client = make("x = ")
+    text = ask(client)
+    assert client.worker.jobs, "what follows is being computed"
+    client.type(text[:5])  # the first word, as editors accept it
+    assert ask(client) == text[5:]
+    assert client.counts.partly_accepted == 1
+    client.worker.finish()
+    client.settle()
+    client.type(text[5:])
+    ask(client)
+    client.type("\n")
+    assert ask(client)
+    assert client.worker.begun - client.counts.prefetched == 1
