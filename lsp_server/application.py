@@ -9,6 +9,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import psutil
@@ -28,6 +30,7 @@ from lsp_server.session import NOTHING, Session, Suggestions
 from lsp_server.settings import Settings
 from lsp_server.settings_source import SettingsSource
 from lsp_server.status import StatusReporter
+from lsp_server.usage import Usage
 from lsp_server.worker_client import WorkerClient
 
 log = logging.getLogger(__name__)
@@ -37,6 +40,8 @@ _LOADED_WITH = ("model", "draft_model", "runtime", "device", "dtype", "threads",
 """Options that only a new worker can follow."""
 _PARENT_SECONDS = 3.0
 _STATS_SECONDS = 1.0
+_NOTE_SECONDS = 300.0
+"""So much of the counts is lost where the server is killed."""
 
 
 class Application:
@@ -51,6 +56,7 @@ class Application:
         self.documents = DocumentStore()
         self.notebooks = Notebooks(self.documents)
         self.counts = Counts()
+        self._noted = Counts()
         self.session: Session | None = None
         self._begun = asyncio.Event()
         self._worker: WorkerClient | None = None
@@ -68,6 +74,8 @@ class Application:
         """The client is ready: load the model."""
         self._make(await self._source.pull())
         self._begun.set()
+        Usage.of_user().join()
+        self._spawn(self._note_counts())
 
     async def reconfigure(self, settings: Any) -> None:
         """Follows new settings; a new worker only where it has to be."""
@@ -173,6 +181,7 @@ class Application:
 
     async def stop(self) -> None:
         """Ends the worker; nothing is left running."""
+        self._note()
         await self._unmake()
 
     def _make(self, settings: Settings) -> None:
@@ -197,6 +206,17 @@ class Application:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _note_counts(self) -> None:
+        while True:
+            await asyncio.sleep(_NOTE_SECONDS)
+            self._note()
+
+    def _note(self) -> None:
+        """Writes down what was counted since the last time."""
+        counted = self.counts.since(self._noted)
+        if counted != Counts() and Usage.of_user().add(counted, date.today()):
+            self._noted = replace(self.counts)
 
     async def _watch_parent(self, process_id: int) -> None:
         """Ends everything if the editor is gone without a word; its pipe may be held open by others."""

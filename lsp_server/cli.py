@@ -29,6 +29,7 @@ _COMMANDS = {
     "bench": "lsp_server.cli_bench:bench",
     "serve": "lsp_server.cli_serve:serve",
     "models": "lsp_server.cli_models:models",
+    "stats": "lsp_server.cli_stats:stats",
     "doctor": "lsp_server.cli_models:doctor",
 }
 

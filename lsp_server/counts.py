@@ -1,6 +1,6 @@
-"""How suggestions fare, counted in memory and told to nobody but the user.
+"""How suggestions fare, counted and told to nobody but the user.
 
-Knows numbers only: no texts, no file names, nothing on disk.
+Knows numbers only: no texts, no file names, nothing of where they are kept.
 """
 
 from __future__ import annotations
@@ -35,6 +35,20 @@ class Counts:
         if isinstance(characters, int):
             self.accepted_characters += characters
 
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of shown suggestions that were accepted."""
+        return self.accepted / self.shown if self.shown else 0.0
+
     def table(self) -> dict[str, float]:
-        """The numbers, and the share of shown suggestions that were accepted."""
-        return {**asdict(self), "acceptance_rate": self.accepted / self.shown if self.shown else 0.0}
+        """The numbers, and the acceptance rate."""
+        return {**asdict(self), "acceptance_rate": self.acceptance_rate}
+
+    def plus(self, other: Counts, sign: int = 1) -> Counts:
+        """Both together."""
+        mine, theirs = asdict(self), asdict(other)
+        return Counts(**{name: number + sign * theirs[name] for name, number in mine.items()})
+
+    def since(self, before: Counts) -> Counts:
+        """What was added to an earlier state."""
+        return self.plus(before, -1)

@@ -189,6 +189,12 @@ def summary(replay: Replay) -> dict[str, Any]:
     }
 
 
+def commit() -> str:
+    """Which commit of the project this is."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def texts() -> list[str]:
     folder = Path(os.environ.get("DRAFTWOOD_DATA", ROOT.parent / "shared" / "data")) / "fresh_fim"
     file = folder / "files_dev.jsonl.gz"
@@ -230,11 +236,8 @@ def main() -> None:
     load = os.getloadavg()
     prefetch = not arguments.no_prefetch
     result, samples = asyncio.run(run(arguments.model, arguments.seconds, arguments.seed, prefetch=prefetch))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
     about = {"model": arguments.model, "seed": arguments.seed, "prefetch": prefetch, "load_before": load}
-    result = {**about, "commit": commit.stdout.strip(), **result}
+    result = {**about, "commit": commit(), **result}
     print(json.dumps(result, indent=1))
     if arguments.out:
         arguments.out.write_text(json.dumps({**result, "samples": [asdict(s) for s in samples]}))

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ class ReplayClient:
         """A server that is ready to complete."""
         program = command or [sys.executable, "-m", "lsp_server.cli", "serve"]
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, limit=2**24)
+        # A place of its own for the counts: they are the user's, and nobody accepted anything here.
+        place = {**os.environ, "XDG_STATE_HOME": tempfile.mkdtemp(prefix="replay-")}
+        process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, limit=2**24, env=place)
         client = cls(process)
         client.reader = asyncio.create_task(client._read())
         capable = {"textDocument": {"inlineCompletion": {}}, "general": {"positionEncodings": ["utf-32"]}}

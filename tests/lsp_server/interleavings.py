@@ -132,6 +132,7 @@ class Client:
             self.session.rest(document.view(here))
 
         self.loop.run_until_complete(rest())
+        self.settle()
 
     def request(self, *, explicit: bool = False, chosen: str = "") -> None:
         units, place = self.shadow.units, self.cursor
