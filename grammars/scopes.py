@@ -24,9 +24,11 @@ from grammars.scope_facts import NEVER, Binding, BindingKind, Scope, ScopeKind, 
 from grammars.scope_index import ScopeIndex
 from grammars.scope_pieces import open_brackets
 from grammars.scope_position import PLACEHOLDER, PositionKind, classify, is_word_byte, placeholder_for
+from grammars.scope_stand_ins import stand_ins
 
 _EAGER = frozenset({ScopeKind.CLASS, ScopeKind.COMPREHENSION, ScopeKind.MODULE})
 _FIRST_WORD = re.compile(rb"[ \t\f]*([a-z]*)")
+_WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
 _HEADER_WORDS = frozenset(
     {b"if", b"elif", b"while", b"for", b"with", b"def", b"class", b"except", b"match", b"case", b"async"}
 )
@@ -260,7 +262,24 @@ def _view(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> ScopeV
         entry = probe.entry_at(at)
         if not probe.entries[entry].facts.damaged:
             return _view_in(probe, entry, at, prefix)
-    return _view_in(index, index.entry_at(offset), offset, prefix)
+    return _view_without_statement(index, offset, prefix) or _view_in(index, index.entry_at(offset), offset, prefix)
+
+
+def _view_without_statement(index: ScopeIndex, offset: int, prefix: str) -> ScopeView | None:
+    """The view where the statement around the cursor cannot be read, but the document can without it.
+
+    What the statement binds, or its parts bind for each other, nobody knows: all its words count as names.
+    """
+    for start, end, statement in stand_ins(index.text, offset):
+        probe = index.edited(start, end, statement)
+        at = start + statement.find(PLACEHOLDER)
+        entry = probe.entry_at(at)
+        if not probe.entries[entry].facts.damaged:
+            seen = _view_in(probe, entry, at, prefix)
+            left_out = index.text[start : offset - len(prefix.encode())] + b" " + index.text[offset:end]
+            words = frozenset(word.decode("utf-8", "replace") for word in _WORD.findall(left_out))
+            return replace(seen, names=seen.names | words, position=PositionKind.UNKNOWN)
+    return None
 
 
 def _deeper_indent(text: bytes, offset: int) -> bytes:

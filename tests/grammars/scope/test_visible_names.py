@@ -90,7 +90,7 @@ def test_line_endings(newline: str) -> None:
         ("E._convert_('A', __name__, f)\n⌖", "_convert_()"),
         ("@enum.global_enum\nclass E: A = 1\n⌖", "global_enum()"),
         ("setattr(sys.modules[__name__], 'x', 1)\n⌖", "sys.modules[__name__]"),
-        ("x = (\n)) ⌖ ((", "syntax error"),
+        ("@fixture\nasync ⌖\n    async for x in f():\n        yield x\n", "syntax error"),
     ],
 )
 def test_escape_hatches(code: str, reason: str) -> None:
