@@ -266,6 +266,26 @@ def test_edit_asks_for_the_instruction(editor, tmp_path, log):
     editor.wait_screen("+    if not values:")
 
 
+def test_code_actions_stream_into_a_window_too(editor, tmp_path, log):
+    editor.open(tmp_path / "stats.py", "def mean(values):\n    return sum(values) / len(values)\n")
+    editor.lua("vim.lsp.buf.code_action({ apply = true, filter = function(a) return a.title:match('Explain') end })")
+    editor.wait_screen("explain · stats.py:1", "It adds up")
+    [asked] = events(log, "answer")
+    assert asked["uri"].endswith("stats.py")
+
+
+def test_code_lenses_ask_about_their_function(editor, tmp_path, log):
+    editor.open(tmp_path / "stats.py", "import os\n\ndef mean(values):\n    return sum(values) / len(values)\n")
+    editor.lua("vim.lsp.codelens.refresh({ bufnr = 0 })")
+    found = "return #vim.lsp.codelens.get(0) > 0 and #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {}) > 0"
+    until(lambda: editor.lua(found), "the code lenses")
+    editor.keys("3G")
+    editor.lua("vim.ui.select = function(items, _, on_choice) on_choice(items[1], 1) end; vim.lsp.codelens.run()")
+    editor.wait_screen("explain · stats.py:3", "It adds up")
+    [asked] = events(log, "answer")
+    assert asked["range"]["start"]["line"] == 2
+
+
 @pytest.mark.parametrize("ghost_text", ["auto", False])
 def test_the_server_is_told_whether_ghost_text_is_shown(start, tmp_path, log, ghost_text):
     editor = start(ghost_text=ghost_text)

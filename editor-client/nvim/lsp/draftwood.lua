@@ -1,3 +1,15 @@
+--- What code actions and code lenses run: asked by ourselves, so that the answer streams into its window.
+---@return table<string, fun(command: lsp.Command, context: table)>
+local function commands()
+  local found = {}
+  for name in pairs(require('draftwood.command').answering) do
+    found['draftwood.' .. name] = function(command, context)
+      require('draftwood.command').run_lsp(name, command, context)
+    end
+  end
+  return found
+end
+
 --- The client's configuration for `vim.lsp.enable('draftwood')`; `vim.lsp.config('draftwood', {...})` changes any part of it.
 ---@type vim.lsp.Config
 return {
@@ -14,6 +26,7 @@ return {
     end
     params.initializationOptions = vim.tbl_get(config, 'settings', 'draftwood') or vim.empty_dict()
   end,
+  commands = commands(),
   handlers = {
     ['draftwood/status'] = function(_, status, context)
       require('draftwood.status').received(context.client_id, status)

@@ -1,6 +1,5 @@
 --- Ghost text by `vim.lsp.inline_completion` (Neovim 0.12): the editor asks and shows, we accept.
 local insert = require('draftwood.insert')
-local text = require('draftwood.text')
 local inline = vim.lsp.inline_completion
 
 ---@type draftwood.Ghost
@@ -16,10 +15,7 @@ function M.detach(bufnr)
   inline.enable(false, { bufnr = bufnr })
 end
 
----@param bufnr integer
----@param choose fun(rest: string): string
----@return boolean
-local function accept(bufnr, choose)
+function M.accept(bufnr, choose)
   return inline.get({
     bufnr = bufnr,
     -- Not the editor's own acceptance: that one inserts a suggestion into a text that has gone another way since.
@@ -39,40 +35,18 @@ local function accept(bufnr, choose)
   })
 end
 
-function M.accept(bufnr)
-  return accept(bufnr, text.all)
-end
-
-function M.accept_word(bufnr)
-  return accept(bufnr, text.word)
-end
-
-function M.accept_line(bufnr)
-  return accept(bufnr, text.line)
-end
-
 ---@return boolean whether a suggestion is on screen
 local function shown(bufnr)
   local namespace = vim.api.nvim_get_namespaces()['nvim.lsp.inline_completion']
   return namespace ~= nil and #vim.api.nvim_buf_get_extmarks(bufnr, namespace, 0, -1, { limit = 1 }) > 0
 end
 
----@param bufnr integer
----@param count integer
-local function turn(bufnr, count)
+function M.turn(bufnr, by)
   if not shown(bufnr) then
     return false
   end
-  inline.select({ bufnr = bufnr, count = count })
+  inline.select({ bufnr = bufnr, count = by })
   return true
-end
-
-function M.next(bufnr)
-  return turn(bufnr, 1)
-end
-
-function M.previous(bufnr)
-  return turn(bufnr, -1)
 end
 
 function M.dismiss(bufnr)

@@ -2,7 +2,8 @@
 local M = {}
 
 local NAME = 'draftwood'
-local ANSWERING = { explain = true, fix = true, docstring = true, tests = true, edit = true, reason = true }
+--- The subcommands whose answer the server writes.
+M.answering = { explain = true, fix = true, docstring = true, tests = true, edit = true, reason = true }
 --- The subcommands that need words, where they go, and what is asked when there are none.
 local WORDS = {
   edit = { key = 'instruction', prompt = 'What should change? ' },
@@ -63,23 +64,14 @@ local function diagnostics(range)
   end, here)
 end
 
+--- Asks the server, and before that the user where a command needs words and has none.
+---@param client vim.lsp.Client
 ---@param name string
 ---@param words string
----@param invocation table
-local function ask(name, words, invocation)
-  local client = client_here()
-  if not client then
-    return warn('no server for this buffer. `:Draftwood start` starts it.')
-  end
-  if not offered(client)[name] then
-    return warn(("this server has no '%s'"):format(name))
-  end
-  local bufnr = vim.api.nvim_get_current_buf()
-  local about = target(client, invocation)
+---@param about { textDocument: lsp.TextDocumentIdentifier, range: lsp.Range, arguments: table }
+---@param bufnr integer
+local function send(client, name, words, about, bufnr)
   local wants = WORDS[name]
-  if name == 'fix' then
-    about.arguments.diagnostics = diagnostics(about.range)
-  end
   if wants and wants.prompt and words == '' then
     vim.ui.input({ prompt = wants.prompt }, function(said)
       if said and said ~= '' then
@@ -93,6 +85,40 @@ local function ask(name, words, invocation)
     about.arguments[wants.key] = words
   end
   require('draftwood.answer').ask(client, name, about, bufnr)
+end
+
+---@param name string
+---@param words string
+---@param invocation table
+local function ask(name, words, invocation)
+  local client = client_here()
+  if not client then
+    return warn('no server for this buffer. `:Draftwood start` starts it.')
+  end
+  if not offered(client)[name] then
+    return warn(("this server has no '%s'"):format(name))
+  end
+  local about = target(client, invocation)
+  if name == 'fix' then
+    about.arguments.diagnostics = diagnostics(about.range)
+  end
+  send(client, name, words, about, vim.api.nvim_get_current_buf())
+end
+
+--- A command that a code action or a code lens of the server names: its one argument says what it is about.
+---@param name string
+---@param command lsp.Command
+---@param context { bufnr: integer, client_id: integer }
+function M.run_lsp(name, command, context)
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  local given = vim.deepcopy((command.arguments or {})[1] or {})
+  if not client or not given.range then
+    return warn(("'%s' does not say what it is about"):format(command.title))
+  end
+  local about = { textDocument = given.textDocument, range = given.range }
+  given.textDocument, given.range = nil, nil
+  about.arguments = vim.tbl_isempty(given) and vim.empty_dict() or given
+  send(client, name, '', about, context.bufnr)
 end
 
 --- Also attaches the buffers that are open already.
@@ -173,7 +199,7 @@ local SUBCOMMANDS = {
 function M.run(invocation)
   local name = invocation.fargs[1]
   local words = table.concat(vim.list_slice(invocation.fargs, 2), ' ')
-  if ANSWERING[name] then
+  if M.answering[name] then
     ask(name, words, invocation)
   elseif SUBCOMMANDS[name] then
     SUBCOMMANDS[name]()
@@ -191,7 +217,7 @@ function M.complete(lead, line)
   end
   local client = client_here()
   local names = vim.tbl_keys(SUBCOMMANDS)
-  for name in pairs(ANSWERING) do
+  for name in pairs(M.answering) do
     if not client or offered(client)[name] then
       table.insert(names, name)
     end

@@ -7,7 +7,7 @@ local api = vim.api
 local METHOD = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2
 
----@class draftwood.Ghost
+---@type draftwood.Ghost
 local M = {}
 
 ---@class draftwood.State
@@ -150,11 +150,7 @@ function M.detach(bufnr)
   end
 end
 
---- Accepts what `choose` takes of the suggestion on screen, and keeps showing what it leaves.
----@param bufnr integer
----@param choose fun(rest: string): string
----@return boolean
-local function accept(bufnr, choose)
+function M.accept(bufnr, choose)
   local suggestion, rest = current(bufnr)
   if not suggestion then
     return false
@@ -172,21 +168,7 @@ local function accept(bufnr, choose)
   return true
 end
 
-function M.accept(bufnr)
-  return accept(bufnr, text.all)
-end
-
-function M.accept_word(bufnr)
-  return accept(bufnr, text.word)
-end
-
-function M.accept_line(bufnr)
-  return accept(bufnr, text.line)
-end
-
----@param bufnr integer
----@param by integer
-local function turn(bufnr, by)
+function M.turn(bufnr, by)
   local state = states[bufnr]
   if not current(bufnr) or #state.suggestions < 2 then
     return false
@@ -196,14 +178,6 @@ local function turn(bufnr, by)
     draw(bufnr)
   end)
   return true
-end
-
-function M.next(bufnr)
-  return turn(bufnr, 1)
-end
-
-function M.previous(bufnr)
-  return turn(bufnr, -1)
 end
 
 function M.dismiss(bufnr)

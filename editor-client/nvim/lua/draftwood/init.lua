@@ -72,12 +72,12 @@ function M.toggle()
   vim.cmd.redrawstatus()
 end
 
-for _, action in ipairs({ 'accept', 'accept_word', 'accept_line', 'next', 'previous', 'dismiss', 'trigger' }) do
+for name, act in pairs(require('draftwood.actions')) do
   --- Usable in a mapping of one's own: returns whether there was anything to do it to.
   ---@return boolean
-  M[action] = function()
+  M[name] = function()
     local ghost = M.ghost()
-    return ghost ~= nil and ghost[action](vim.api.nvim_get_current_buf())
+    return ghost ~= nil and act(ghost, vim.api.nvim_get_current_buf())
   end
 end
 
