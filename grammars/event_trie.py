@@ -5,19 +5,48 @@ Knows events, terminals and token ids. Must not know how a token is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from grammars.constraint import Bitmask, bitmask_of, empty_bitmask
 from grammars.python_states import Machine, Turn
 from grammars.python_terminals import Alternatives, Event
+from grammars.token_reading import TokenIds
 
-_DENSE = 2000
-"""From so many ids on a whole row is or-ed (6 µs) instead of written id by id."""
+_DENSE = 1000
+"""From so many ids on a bitmask is or-ed (2 µs for 150,000 tokens) instead of written id by id."""
+_NO_TOKENS: TokenIds = np.zeros(0, dtype=np.int32)
 
-Flags = NDArray[np.uint8]
+
+class Tokens:
+    """A set of tokens, as ids or as a bitmask: whichever takes less time."""
+
+    __slots__ = ("ids", "mask")
+
+    def __init__(self, ids: TokenIds, size: int) -> None:
+        self.ids = ids if len(ids) < _DENSE else _NO_TOKENS
+        self.mask = bitmask_of(ids, size) if len(ids) >= _DENSE else None
+
+
+class Collected:
+    """A set of tokens that grows."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._mask = empty_bitmask(size)
+        self._ids = [_NO_TOKENS]
+
+    def add(self, tokens: Tokens) -> None:
+        """Add a set."""
+        if tokens.mask is None:
+            self._ids.append(tokens.ids)
+        else:
+            self._mask |= tokens.mask
+
+    def mask(self) -> Bitmask:
+        """The bitmask of the set."""
+        return self._mask | bitmask_of(np.concatenate(self._ids), self._size)
 
 
 @dataclass(slots=True)
@@ -25,58 +54,65 @@ class EventTrie:
     """Tokens filed under what they do: `children` by the next event they complete, then by how they end.
 
     Attributes:
-        free: tokens after which anything may follow.
-        unfinished: terminal -> the tokens whose last lexeme may become it.
+        endings: the set of terminals that the last lexeme of tokens may become -> those tokens; 0: anything may
+            follow them.
     """
 
     children: dict[Event, EventTrie] = field(default_factory=dict)
-    free: list[int] = field(default_factory=list)
-    unfinished: dict[int, list[int]] = field(default_factory=dict)
+    endings: dict[int, list[TokenIds]] = field(default_factory=dict)
 
-    def add(self, token: int, events: tuple[Event, ...], future: int) -> None:
-        """File a token."""
+    def add(self, tokens: TokenIds, events: tuple[Event, ...], future: int) -> None:
+        """File tokens."""
         node = self
         for event in events:
             node = node.children.setdefault(event, EventTrie())
-        if not future:
-            node.free.append(token)
-        terminal = 0
-        while future:
-            if future & 1:
-                node.unfinished.setdefault(terminal, []).append(token)
-            future >>= 1
-            terminal += 1
+        node.endings.setdefault(future, []).append(tokens)
 
 
 class Filed:
     """An EventTrie in the shape that masks are read from."""
 
-    __slots__ = ("children", "free", "leaf", "unfinished")
+    __slots__ = ("_chosen", "_relevant", "_unfinished", "children", "free", "leaf", "size")
 
-    def __init__(self, trie: EventTrie, width: int) -> None:
-        self.leaf = not trie.children and not trie.unfinished
-        self.children = [(event, _terminals(event), Filed(child, width)) for event, child in trie.children.items()]
-        self.free = _marker(trie.free, width) if trie.free else None
-        self.unfinished = [(1 << terminal, _marker(ids, width)) for terminal, ids in trie.unfinished.items()]
+    def __init__(self, trie: EventTrie, size: int) -> None:
+        endings = {future: np.concatenate(tokens) for future, tokens in trie.endings.items()}
+        free = endings.pop(0, None)
+        self.size = size
+        self.free = None if free is None else Tokens(free, size)
+        self.leaf = not trie.children and not endings
+        self.children = [(event, _terminals(event), Filed(child, size)) for event, child in trie.children.items()]
+        self._unfinished = list(endings.items())
+        self._relevant = 0
+        for future in endings:
+            self._relevant |= future
+        self._chosen: dict[int, Tokens] = {}
 
-    def mark(self, machine: Machine, flags: Flags) -> int:
-        """Set the flag of every token that `machine` lets pass. Returns how many segments around the innermost one
-        this depends on."""
-        if self.free:
-            self.free(flags)
+    def unfinished(self, acceptable: int) -> Tokens:
+        """The tokens that end in a lexeme which may become one of the `acceptable` terminals."""
+        wanted = acceptable & self._relevant
+        chosen = self._chosen.get(wanted)
+        if chosen is None:
+            found = [tokens for future, tokens in self._unfinished if future & wanted]
+            chosen = self._chosen[wanted] = Tokens(np.concatenate(found or [_NO_TOKENS]), self.size)
+        return chosen
+
+    def collect(self, machine: Machine, found: Collected) -> int:
+        """Collect every token that `machine` lets pass. Returns how many segments around the innermost one this
+        depends on."""
+        if self.free is not None:
+            found.add(self.free)
         if self.leaf:
             return 0
         acceptable, around = machine.acceptable, int(machine.top.unknown)
-        for terminal, marker in self.unfinished:
-            if acceptable & terminal:
-                marker(flags)
+        if acceptable & self._relevant:
+            found.add(self.unfinished(acceptable))
         for event, terminals, child in self.children:
             if acceptable & terminals and child.leaf:
-                child.mark(machine, flags)
+                child.collect(machine, found)
             elif acceptable & terminals or not terminals or machine.depth:
                 after = machine.after(event)
                 if after is not None:
-                    around = max(around, machine.frame.level - after.frame.level + child.mark(after, flags))
+                    around = max(around, machine.frame.level - after.frame.level + child.collect(after, found))
                 elif isinstance(machine.top.after(event), Turn):
                     around = machine.frame.level
         return around
@@ -87,21 +123,3 @@ def _terminals(event: Event) -> int:
     if isinstance(event, int):
         return 1 << event
     return sum(1 << t for t in event.terminals) if isinstance(event, Alternatives) else 0
-
-
-def _marker(ids: list[int], width: int) -> Callable[[Flags], None]:
-    """What sets the flags of `ids`."""
-    array = np.asarray(ids, dtype=np.int32)
-    if len(ids) < _DENSE:
-
-        def mark(flags: Flags) -> None:
-            flags[array] = 1
-
-        return mark
-    dense = np.zeros(width, dtype=np.uint8)
-    dense[array] = 1
-
-    def mark_dense(flags: Flags) -> None:
-        np.bitwise_or(flags, dense, out=flags)
-
-    return mark_dense

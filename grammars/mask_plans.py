@@ -193,22 +193,24 @@ class Planner:
             return self._after_brace(mode)
         if isinstance(mode, Opening) and mode.quotes == 2:
             return self._after_empty(mode)
-        read = sets.not_plain
-        always = sets.mask(sets.plain)
-        if isinstance(mode, Escape) or not _is_any_text(mode):
-            always = self._plain_escape
-            read = [*read, *self._special_escape]
-        return Plan(always=always, read=read)
+        if isinstance(mode, Escape):
+            always, special = self._plain_escapes
+            if not mode.raw:
+                return Plan(always & self._ascii if mode.only_bytes else always, [*sets.not_plain, *special])
+        only_bytes = mode.only_bytes if isinstance(mode, Escape) else _is_bytes(mode)
+        plain = sets.plain_mask
+        return Plan(always=plain & self._ascii if only_bytes else plain, read=sets.not_plain)
 
     @cached_property
-    def _plain_escape(self) -> Bitmask:
-        """Plain ASCII tokens that are harmless after a backslash too."""
-        return self.sets.mask(self.sets.plain) & ~self.sets.mask(self._special_escape)
-
-    @cached_property
-    def _special_escape(self) -> list[int]:
+    def _plain_escapes(self) -> tuple[Bitmask, list[int]]:
+        """Of the plain tokens those that are harmless after a backslash too, and the others."""
         tokens = self.sets.vocabulary.tokens
-        return [t for t in self.sets.plain if tokens[t][0] in b"xuUN" or not tokens[t].isascii()]
+        special = [token for token in self.sets.plain if tokens[token][0] in b"xuUN"]
+        return self.sets.plain_mask & ~self.sets.mask(special), special
+
+    @cached_property
+    def _ascii(self) -> Bitmask:
+        return self.sets.mask(self.sets.where(bytes.isascii))
 
     def _after_brace(self, mode: Literal) -> Plan:
         sets = self.sets
@@ -255,6 +257,6 @@ class Planner:
         return Plan(delegates=[Delegate(closed.events, closed.mode, others)])
 
 
-def _is_any_text(mode: Mode) -> bool:
-    """Whether characters beyond ASCII are text in `mode`."""
-    return not (isinstance(mode, String | Opening) and "b" in mode.style.letters)
+def _is_bytes(mode: Mode) -> bool:
+    """Whether characters beyond ASCII are refused in `mode`."""
+    return isinstance(mode, String | Opening) and "b" in mode.style.letters

@@ -11,7 +11,9 @@ become. A mode without one (white space, a comment) can always go on.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -56,11 +58,13 @@ Frames = tuple[FString, ...]
 AnyMode = TypeVar("AnyMode", bound="Mode")
 
 _BLANKS = frozenset(b" \t\f")
+_NO_CODE = frozenset(b"\t\f\n\r\\#")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _DIGITS = frozenset(b"0123456789")
 NEWLINE, RETURN, BACKSLASH, HASH = b"\n\r\\#"
 _OPENERS, _CLOSERS = frozenset("([{"), frozenset(")]}")
-_UNREAD = Step(cast("Mode", None))
+PLAIN = re.compile(rb"[ !#-&(-\[\]-z|~\t]+")
+"""ASCII characters that change nothing in comments, strings and the text of f-strings."""
 _MOST_TEXTS = 400_000
 """About 100 bytes each."""
 
@@ -132,15 +136,16 @@ class Mode(ABC):
         self.lexer = lexer
         self.future = future
         self.may_end = may_end
-        self.steps: list[Step | None] = [_UNREAD] * 256
+        self.steps: dict[int, Step | None] = {}
         self.texts: dict[bytes, Step | None] = {}
 
     def step(self, byte: int) -> Step | None:
         """Read one byte."""
-        step = self.steps[byte]
-        if step is _UNREAD:
+        try:
+            return self.steps[byte]
+        except KeyError:
             step = self.steps[byte] = self._step(byte)
-        return step
+            return step
 
     def read(self, text: bytes) -> Step | None:
         """Read several bytes: the mode after them and all that they completed. Remembers the answer, and gives the
@@ -152,14 +157,16 @@ class Mode(ABC):
             step = self.texts[text] = found and self.lexer.step(found.mode, found.events)
             return step
 
+    def remember(self, step: Step, texts: Iterable[bytes]) -> None:
+        """Take it from the caller that each of `texts` is read with `step`."""
+        self.texts.update(dict.fromkeys(texts, self.lexer.step(step.mode, step.events)))
+
     def try_read(self, text: bytes) -> Step | None:
         """`read` without remembering the answer."""
         mode: Mode = self
         events: tuple[Event, ...] = ()
         for byte in text:
-            step = mode.steps[byte]
-            if step is _UNREAD:
-                step = mode.step(byte)
+            step = mode.step(byte)
             if step is None:
                 return None
             mode = step.mode
@@ -231,8 +238,21 @@ class LineStart(Mode):
                 return Step(lexer.get(Continuation, lexer.get(LineStart, self.column, self.alternate, fixed)))
             case 0x23:
                 return Step(lexer.get(Comment, (), True))
-        line = Line(self.continued, self.continued) if self.continued else Line(self.column, self.alternate)
-        return self._then((line,), lexer.get(Space, ()), byte)
+        return self._then((self._line(0),), lexer.get(Space, ()), byte)
+
+    def _line(self, spaces: int) -> Line:
+        """The line that begins after some more spaces."""
+        if self.continued:
+            return Line(self.continued, self.continued)
+        return Line(self.column + spaces, self.alternate + spaces)
+
+    def try_read(self, text: bytes) -> Step | None:
+        """See `Mode`."""
+        code = text.lstrip(b" ")
+        if not code or code[0] in _NO_CODE:
+            return super().try_read(text)
+        rest = self.lexer.get(Space, ()).read(code)
+        return rest and Step(rest.mode, (self._line(len(text) - len(code)), *rest.events))
 
 
 class AfterReturn(Mode):
@@ -283,6 +303,10 @@ class Comment(Mode):
             return Step(after_newline(lexer.newline(self.frames), byte), events)
         return character(self, byte)
 
+    def try_read(self, text: bytes) -> Step | None:
+        """See `Mode`."""
+        return Step(self) if PLAIN.fullmatch(text) else super().try_read(text)
+
 
 class Utf8(Mode):
     """Inside a character of several bytes whose identity does not matter; then goes on in `mode`."""
@@ -310,14 +334,41 @@ def character(mode: Mode, byte: int) -> Step | None:
     return Step(mode.lexer.get(Utf8, mode, first)) if begins_character(first) else None
 
 
-class Word(Mode):
+class Lexeme(Mode):
+    """In a lexeme that another may touch: a word or an operator."""
+
+    __slots__ = ("frames",)
+
+    def __init__(self, lexer: Lexer, frames: Frames, future: int, may_end: bool = False) -> None:
+        super().__init__(lexer, future, may_end)
+        self.frames = frames
+
+    @abstractmethod
+    def ended_by(self, byte: int) -> tuple[Event, ...] | None:
+        """What is complete where `byte` begins something else, which is read as between lexemes; None where it goes
+        on with the lexeme or can never follow."""
+
+    def try_read(self, text: bytes) -> Step | None:
+        """See `Mode`. What follows a lexeme is nearly always remembered between lexemes."""
+        ended = self.ended_by(text[0]) if text else None
+        if ended is None:
+            return super().try_read(text)
+        rest = self.lexer.get(Space, self.frames).read(text)
+        return rest and Step(rest.mode, ended + rest.events)
+
+    def _end(self, byte: int) -> Step | None:
+        ended = self.ended_by(byte)
+        return None if ended is None else self._then(ended, self.lexer.get(Space, self.frames), byte)
+
+
+class Word(Lexeme):
     """In an identifier or keyword.
 
     `text` is what was read as long as it may become a keyword or a string prefix, else "". `after_number` where it
     touches a number before it, so that only a few keywords are possible.
     """
 
-    __slots__ = ("after_number", "frames", "text")
+    __slots__ = ("after_number", "text")
 
     def __init__(self, lexer: Lexer, frames: Frames, text: str, after_number: bool = False) -> None:
         terminals = lexer.terminals
@@ -325,8 +376,7 @@ class Word(Mode):
             future = terminals.set_of(word for word in AFTER_NUMBER if word.startswith(text))
         else:
             future = terminals.word_future(text) if text else 1 << terminals["NAME"]
-        super().__init__(lexer, future, may_end=not frames)
-        self.frames = frames
+        super().__init__(lexer, frames, future, may_end=not frames)
         self.text = text
         self.after_number = after_number
 
@@ -340,10 +390,16 @@ class Word(Mode):
             from grammars.python_strings import open_string
 
             return open_string(lexer, self.frames, lexer.prefixes[self.text], byte)
+        return self._end(byte)
+
+    def ended_by(self, byte: int) -> tuple[Event, ...] | None:
+        """See `Lexeme`."""
+        if byte >= 0x80 or byte in _LETTERS or byte in _DIGITS or (byte in b"\"'" and self.text in self.lexer.prefixes):
+            return None
         if self.after_number and self.text not in AFTER_NUMBER:
             return None
-        event = lexer.terminals.word_event(self.text) if self.text else lexer.terminals["NAME"]
-        return self._then((event,), lexer.get(Space, self.frames), byte)
+        terminals = self.lexer.terminals
+        return (terminals.word_event(self.text) if self.text else terminals["NAME"],)
 
     def _longer(self, text: str) -> Step | None:
         lexer = self.lexer
@@ -411,31 +467,35 @@ class Number(Mode):
         return Step(lexer.get(Word, self.frames, touching, True), (event,))
 
 
-class Operator(Mode):
+class Operator(Lexeme):
     """In an operator that may become longer."""
 
-    __slots__ = ("frames", "text")
+    __slots__ = ("text",)
 
     def __init__(self, lexer: Lexer, frames: Frames, text: str) -> None:
         future = lexer.terminals.set_of(op for op in lexer.operators if op.startswith(text))
         if text in (".", ".."):
             future |= lexer.terminals.set_of(("NUMBER", "IMAGINARY", "."))
-        super().__init__(lexer, future, may_end=not frames)
-        self.frames = frames
+        super().__init__(lexer, frames, future, may_end=not frames)
         self.text = text
 
     def _step(self, byte: int) -> Step | None:
         lexer, longer = self.lexer, self.text + chr(byte)
         if longer in lexer.operator_beginnings:
             return operator(lexer, self.frames, longer)
-        if self.text == "!":
-            return None
-        point = lexer.terminals["."]
         if self.text[0] == "." and byte in _DIGITS:
-            read = (point,) * (len(self.text) - 1)
+            read = (lexer.terminals["."],) * (len(self.text) - 1)
             return self._then(read, lexer.get(Number, self.frames, FRACTION_START), byte)
-        events = (point, point) if self.text == ".." else (lexer.terminals[self.text],)
-        return self._then(events, lexer.get(Space, self.frames), byte)
+        return self._end(byte)
+
+    def ended_by(self, byte: int) -> tuple[Event, ...] | None:
+        """See `Lexeme`."""
+        lexer = self.lexer
+        if self.text == "!" or self.text + chr(byte) in lexer.operator_beginnings:
+            return None
+        if self.text[0] == "." and byte in _DIGITS:
+            return None
+        return (lexer.terminals["."],) * 2 if self.text == ".." else (lexer.terminals[self.text],)
 
 
 def operator(lexer: Lexer, frames: Frames, text: str) -> Step:

@@ -10,17 +10,17 @@ accepts next depends on the innermost bracket or block, so that most masks were 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from grammars.constraint import Bitmask, empty_bitmask
-from grammars.event_trie import EventTrie, Filed
+from grammars.event_trie import Collected, EventTrie, Filed
 from grammars.mask_plans import Delegate, Planner
-from grammars.python_lexer import LineStart, Mode, Space, Step
-from grammars.python_states import DEEPEST_BRACKET, Machine, State, after_events, python
-from grammars.python_terminals import Line
+from grammars.python_lexer import LineStart, Mode, Space, Step, Word
+from grammars.python_states import DEEPEST_BRACKET, Indents, Machine, State, after_events, python
+from grammars.python_terminals import Event, Line
+from grammars.token_reading import TokenReader
 from grammars.token_sets import TokenSets
 from grammars.vocabulary import Vocabulary
 
@@ -53,9 +53,11 @@ class SyntaxMasks:
         self.vocabulary = vocabulary
         self.sets = TokenSets(vocabulary)
         self._planner = Planner(self.sets)
+        self._reader = TokenReader(vocabulary)
         self._code = python().lexer.get(Space, ())
+        self._often = {self._code, python().lexer.get(Word, (), "")}  # most tokens are read in these modes
+        self._signs = frozenset(python().terminals[sign] for sign in "+-~")
         self._generation = python().generation
-        self._width = (vocabulary.size + 31) // 32 * 32
         self._tables: dict[Mode, Table] = {}
         self._masks: OrderedDict[State, Bitmask] = OrderedDict()
         self._local: OrderedDict[object, Bitmask] = OrderedDict()
@@ -84,37 +86,38 @@ class SyntaxMasks:
         table = self._table(state.mode)
         mask = empty_bitmask(self.vocabulary.size) if table.always is None else table.always.copy()
         if table.filed is not None:
-            mask |= self._from_top(table, table.filed, state.machine)
+            mask |= self._from_top(table, table.filed, state.machine, None)
         if table.lines is not None:
-            mask |= self._marked(table.lines, state.machine)[0]
+            mask |= self._from_top(table, table.lines, state.machine, state.machine.indents)
         for delegate in table.delegates:
             machine = after_events(state.machine, delegate.events)
             if machine is not None:
                 mask |= self.mask(machine.state(delegate.mode)) & delegate.subset
         return mask
 
-    def _from_top(self, table: Table, filed: Filed, machine: Machine) -> Bitmask:
-        """The mask of `filed`: one that was made in the same place of another text, or a new one."""
+    def _from_top(self, table: Table, filed: Filed, machine: Machine, indents: Indents | None) -> Bitmask:
+        """The mask of `filed`: one that was made in the same place of another text, or a new one. `indents`: the
+        open columns where it depends on them."""
         top, frame = machine
         if machine.depth > DEEPEST_BRACKET - _MOST_BRACKETS:
-            return self._marked(filed, machine)[0]
+            return self._collected(filed, machine)[0]
         for count in table.around:
-            key = (filed, top, frame.surroundings(count))
+            key = (filed, top, indents, frame.surroundings(count))
             found = self._local.get(key)
             if found is not None:
                 self._local.move_to_end(key)
                 return found
-        mask, around = self._marked(filed, machine)
+        mask, around = self._collected(filed, machine)
         table.around.add(around)
-        self._local[filed, top, frame.surroundings(around)] = mask
+        self._local[filed, top, indents, frame.surroundings(around)] = mask
         if len(self._local) > _MOST_MASKS:
             self._local.popitem(last=False)
         return mask
 
-    def _marked(self, filed: Filed, machine: Machine) -> tuple[Bitmask, int]:
-        flags = np.zeros(self._width, dtype=np.uint8)
-        around = filed.mark(machine, flags)
-        return np.packbits(flags, bitorder="little").view(np.int32), around
+    def _collected(self, filed: Filed, machine: Machine) -> tuple[Bitmask, int]:
+        found = Collected(self.vocabulary.size)
+        around = filed.collect(machine, found)
+        return found.mask(), around
 
     def _table(self, mode: Mode) -> Table:
         table = self._tables.get(mode)
@@ -125,35 +128,25 @@ class SyntaxMasks:
     def _build(self, mode: Mode) -> Table:
         plan = self._planner.plan(mode)
         trie, lines = EventTrie(), EventTrie()
-        for token, step in self._read_all(mode, plan.read):
+        for step, tokens in self._reader.read(mode, np.fromiter(plan.read, dtype=np.int32)):
+            if mode in self._often:
+                mode.remember(step, (self.vocabulary.tokens[token] for token in tokens.tolist()))
             begins = any(isinstance(event, Line) for event in step.events)
-            (lines if begins else trie).add(token, step.events, step.mode.future)
+            (lines if begins else trie).add(tokens, self._shortened(step.events), step.mode.future)
         if plan.pure_names:
-            name = mode.lexer.terminals["NAME"]
-            trie.unfinished[name] = trie.unfinished.get(name, []) + self.sets.names[0]
+            names = np.asarray(self.sets.names[0], dtype=np.int32)
+            mode.remember(Step(mode), (self.vocabulary.tokens[token] for token in self.sets.names[0]))
+            trie.add(names, (), 1 << mode.lexer.terminals["NAME"])
         return Table(plan.always, self._filed(trie), self._filed(lines), plan.delegates)
 
-    def _read_all(self, mode: Mode, tokens: Iterable[int]) -> Iterator[tuple[int, Step]]:
-        """(token, what it does) for every one of `tokens` that can be read. In the order of their bytes, so that a
-        beginning that several share is read once."""
-        texts = self.vocabulary.tokens
-        path = [Step(mode)]  # after 0, 1, 2 … bytes of `previous`, as far as it can be read
-        previous = b""
-        for text, token in sorted((texts[token], token) for token in tokens):
-            shared, most = 0, min(len(previous), len(text), len(path))
-            while shared < most and previous[shared] == text[shared]:
-                shared += 1
-            if shared == len(path):  # begins like one that cannot be read
-                continue
-            previous = text
-            del path[shared + 1 :]
-            for byte in text[shared:]:
-                step = path[-1].mode.step(byte)
-                if step is None:
-                    break
-                path.append(Step(step.mode, path[-1].events + step.events))
-            if len(path) == len(text) + 1:
-                yield token, path[-1]
+    def _shortened(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Events that are possible in the same places: of a run of signs only two are kept. The second is a sign
+        before a number already, and so are all that follow it; vocabularies hold lines of a hundred dashes."""
+        kept: list[Event] = []
+        for event in events:
+            if event not in self._signs or kept[-2:] != [event, event]:
+                kept.append(event)
+        return tuple(kept)
 
     def _filed(self, trie: EventTrie) -> Filed | None:
-        return Filed(trie, self._width) if trie.children or trie.free or trie.unfinished else None
+        return Filed(trie, self.vocabulary.size) if trie.children or trie.endings else None

@@ -153,6 +153,7 @@ class Tables:
         self.terminals = {grammar.symbols[t]: t for t in range(grammar.terminal_count)}
         self.names = grammar.symbols[: grammar.terminal_count]
         self.everything = (1 << grammar.terminal_count) - 1
+        self.below = self.everything + 1  # no terminal: the answer is that of the stack below
         self.rows = rows
         self.reductions = tuple(
             Reduction(p.left, len(p.right), self._action(p.action, p.right), self._operands(p.right))

@@ -28,16 +28,8 @@ class Exit(NamedTuple):
     use: int
 
 
-class Shifted(NamedTuple):
-    """What shifting a terminal leads to.
-
-    Attributes:
-        tops: every stack; empty where the terminal may not come next.
-        unknown: the answer depends on what lies below the segment; `tops` may lack some.
-    """
-
-    tops: tuple[Node | Exit, ...]
-    unknown: bool = False
+BELOW = Exit(-1, -1, -1)
+"""Stands among the stacks after a terminal where there may be more, depending on what lies below the segment."""
 
 
 class Node:
@@ -70,10 +62,10 @@ class Node:
         self.use = use
         self.context = context
         self._moves = tables.moves(parent.state if parent else -1, state, use)
-        self._children: dict[int, Node | None] = {}
-        self._entered: dict[Exit, Node | Exit | None] = {}
-        self._shifted: dict[int, Shifted] = {}
-        self._acceptable: tuple[int, bool] | None = None
+        self._children: dict[int, Node | None] | None = None
+        self._entered: dict[Exit, Node | Exit | None] | None = None
+        self._shifted: dict[int, tuple[Node | Exit, ...]] | None = None
+        self._acceptable: int | None = None
 
     @classmethod
     def root(cls, tables: Tables, state: int = 0, context: int = 0) -> Node:
@@ -90,13 +82,14 @@ class Node:
     def push(self, state: int, use: int) -> Node | None:
         """The stack with one more state, or None where its mark forbids it here."""
         key = state << 5 | use
-        try:
+        if self._children is None:
+            self._children = {}
+        elif key in self._children:
             return self._children[key]
-        except KeyError:
-            context = enter(self.tables.rows[state].mark, self.context)
-            child = None if context is None else Node(self.tables, self, state, use, context)
-            self._children[key] = child
-            return child
+        context = enter(self.tables.rows[state].mark, self.context)
+        child = None if context is None else Node(self.tables, self, state, use, context)
+        self._children[key] = child
+        return child
 
     def onto(self, below: Node) -> Node:
         """This segment as a part of the one that ends with `below`."""
@@ -107,11 +100,12 @@ class Node:
 
     def enter(self, reduction: Exit) -> Node | Exit | None:
         """This stack after a reduction that leaves the segment above it; None where that is forbidden."""
-        try:
+        if self._entered is None:
+            self._entered = {}
+        elif reduction in self._entered:
             return self._entered[reduction]
-        except KeyError:
-            found = self._entered[reduction] = self._goto(*reduction)
-            return found
+        found = self._entered[reduction] = self._goto(*reduction)
+        return found
 
     def _goto(self, pops: int, left: int, use: int) -> Node | Exit | None:
         """Pop some nodes, push the state of a nonterminal, and do what then is the only thing to do."""
@@ -143,17 +137,17 @@ class Node:
         assert renamed is not None, "only a terminal is marked"
         return renamed
 
-    def shift(self, terminal: int) -> Shifted:
-        """Read `terminal`."""
-        try:
+    def shift(self, terminal: int) -> tuple[Node | Exit, ...]:
+        """Every stack after `terminal`, none where it may not come next; `BELOW` where the segment does not say."""
+        if self._shifted is None:
+            self._shifted = {}
+        elif terminal in self._shifted:
             return self._shifted[terminal]
-        except KeyError:
-            found = self._shifted[terminal] = self._shift(terminal)
-            return found
+        found = self._shifted[terminal] = self._shift(terminal)
+        return found
 
-    def _shift(self, terminal: int) -> Shifted:
+    def _shift(self, terminal: int) -> tuple[Node | Exit, ...]:
         found: tuple[Node | Exit, ...] = ()
-        unknown = False
         for state, use, target in self._moves.shifts.get(terminal, ()):
             child = self._top(state, use).push(target, 0)
             settled = child and child.settled()
@@ -163,30 +157,26 @@ class Node:
             if lookahead >> terminal & 1:
                 reduced = self._reduce(use, production)
                 if isinstance(reduced, Exit):
-                    unknown = True
+                    found += (BELOW,)
                 elif reduced is not None:
-                    more = reduced.shift(terminal)
-                    found += more.tops
-                    unknown |= more.unknown
-        return Shifted(found, unknown)
+                    found += reduced.shift(terminal)
+        return found
 
     @property
-    def acceptable(self) -> tuple[int, bool]:
-        """The set of terminals that `shift` accepts, and whether there may be more, depending on what lies below."""
+    def acceptable(self) -> int:
+        """The set of terminals that `shift` accepts; `tables.below` is in it where the segment does not say all."""
         if self._acceptable is None:
             self._acceptable = self._accept(self.tables.everything)
         return self._acceptable
 
-    def _accept(self, wanted: int) -> tuple[int, bool]:
-        moves, unknown = self._moves, False
+    def _accept(self, wanted: int) -> int:
+        moves = self._moves
         accepted = moves.shiftable(self.context) & wanted
         for _, use, production, lookahead in moves.reductions:
             narrowed = lookahead & wanted
             reduced = self._reduce(use, production) if narrowed else None
             if isinstance(reduced, Exit):
-                unknown = True
+                accepted |= self.tables.below
             elif reduced is not None:
-                more, deeper = reduced._accept(narrowed)
-                accepted |= more
-                unknown |= deeper
-        return accepted, unknown
+                accepted |= reduced._accept(narrowed)
+        return accepted

@@ -13,18 +13,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, cast
 
 from grammars.python_lexer import NEWLINE, AfterReturn, Lexer, LineStart, Mode, Step
 from grammars.python_parser import Tables, python_tables
-from grammars.python_stacks import Exit, Node
+from grammars.python_stacks import BELOW, Exit, Node
 from grammars.python_terminals import Event, Line, Terminals
 
 _DEEPEST_INDENT = 100
 DEEPEST_BRACKET = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_MOST_TOPS = 30_000
-"""About 2 KB each, stacks included."""
+_MOST_TOPS = 100_000
+"""About 1 KB each, stacks included."""
 _OPENERS = ("(", "[", "{", "FIELD_OPEN")
 _CLOSERS = (")", "]", "}", "FIELD_CLOSE")
 
@@ -113,7 +114,7 @@ class Language:
         self.generation = 0
         self._starts: dict[int, State] = {}
         self._roots: dict[tuple[int, int], Node] = {}
-        self._tops: dict[tuple[tuple[Node, ...], bool], Top] = {}
+        self._tops: dict[bool, dict[Node | tuple[Node, ...], Top]] = {False: {}, True: {}}
 
     def start(self, context: int = 0) -> State:
         """The empty file; `context` (see python_parser.py) where it is only a part of one. Begins afresh, and lets
@@ -121,7 +122,7 @@ class Language:
         if self.tops > _MOST_TOPS or self.lexer.is_full:
             self._starts.clear()
             self._roots.clear()
-            self._tops.clear()
+            self._tops = {False: {}, True: {}}
             self.lexer.forget()
             self.tops = 0
             self.generation += 1
@@ -140,9 +141,10 @@ class Language:
 
     def top(self, nodes: tuple[Node, ...], inside: bool) -> Top:
         """The one `Top` of some stacks."""
-        top = self._tops.get((nodes, inside))
+        tops, key = self._tops[inside], nodes if len(nodes) > 1 else nodes[0]
+        top = tops.get(key)
         if top is None:
-            top = self._tops[nodes, inside] = Top(self, nodes, inside)
+            top = tops[key] = Top(self, nodes, inside)
             self.tops += 1
         return top
 
@@ -169,30 +171,30 @@ class Top:
         self.language = language
         self.nodes = nodes
         self.inside = inside
-        self.acceptable = 0
-        self.unknown = False
-        for node in nodes:
-            acceptable, unknown = node.acceptable
-            self.acceptable |= acceptable
-            self.unknown |= unknown
-        self._after: dict[Event, Top | Turn | None] = {}
-        self._spots: dict[Mode, Spot] = {}
+        self.acceptable = nodes[0].acceptable
+        for node in nodes[1:]:
+            self.acceptable |= node.acceptable
+        self.unknown = self.acceptable > language.tables.everything
+        self._after: dict[Event, Top | Turn | None] | None = None
+        self._spots: dict[Mode, Spot] | None = None
 
     def spot(self, mode: Mode) -> Spot:
         """This place with the lexer in `mode`; always the same object."""
-        try:
+        if self._spots is None:
+            self._spots = {}
+        elif mode in self._spots:
             return self._spots[mode]
-        except KeyError:
-            spot = self._spots[mode] = Spot(self, mode)
-            return spot
+        spot = self._spots[mode] = Spot(self, mode)
+        return spot
 
     def after(self, event: Event) -> Top | Turn | None:
         """What one event leads to: where the frame has no say, the place after it; None where it is impossible."""
-        try:
+        if self._after is None:
+            self._after = {}
+        elif event in self._after:
             return self._after[event]
-        except KeyError:
-            found = self._after[event] = self._read(event)
-            return found
+        found = self._after[event] = self._read(event)
+        return found
 
     def _read(self, event: Event) -> Top | Turn | None:
         if isinstance(event, Line):
@@ -201,23 +203,22 @@ class Top:
             return self
         terminals = (event,) if isinstance(event, int) else event.terminals
         shifted = [node.shift(terminal) for node in self.nodes for terminal in terminals]
-        tops = tuple(dict.fromkeys(top for one in shifted for top in one.tops))
-        nodes = tuple(top for top in tops if isinstance(top, Node))
-        if any(one.unknown for one in shifted) or len(tops) > max(len(nodes), 1):
+        tops = shifted[0] if len(shifted) == 1 else tuple(dict.fromkeys(chain.from_iterable(shifted)))
+        nodes = tuple([top for top in tops if isinstance(top, Node)])
+        if len(tops) > max(len(nodes), 1) or BELOW in tops:
             return _Merge(self, event)
+        if not tops:
+            return None
+        if not nodes:
+            return _Leave(self.language, cast(Exit, tops[0]))
         change = self.language.depth_change.get(terminals[0], 0)
-        match tops:
-            case ():
-                return None
-            case (Exit() as leaving,):
-                return _Leave(self.language, leaving)
-            case (Node(parent=Node() as base) as opened,) if terminals[0] in self.language.begins_segment:
-                return self._segment(base, opened, change)
+        if len(nodes) == 1 and terminals[0] in self.language.begins_segment:
+            return self._segment(nodes[0], change)
         return _Stay(self.language, nodes, change) if change else self.language.top(nodes, self.inside)
 
-    def _segment(self, base: Node, opened: Node, change: int) -> Turn:
+    def _segment(self, opened: Node, change: int) -> Turn:
         root = self.language.root(opened.state, opened.context)
-        return _Enter(self.language.top((root,), change > 0), base, change)
+        return _Enter(self.language.top((root,), change > 0), cast(Node, opened.parent), change)
 
 
 class Spot:

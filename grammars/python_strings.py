@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from grammars.python_lexer import (
     BACKSLASH,
     NEWLINE,
+    PLAIN,
     RETURN,
     Frames,
     FString,
@@ -98,6 +99,10 @@ class String(Mode):
         if "b" in style.letters and byte >= 0x80:
             return None
         return character(plain, byte)
+
+    def try_read(self, text: bytes) -> Step | None:
+        """See `Mode`."""
+        return Step(self) if not self.quotes and PLAIN.fullmatch(text) else super().try_read(text)
 
 
 class Escape(Mode):
@@ -200,6 +205,10 @@ class Literal(Mode):
             # In a format specification the newline leads back into the field, where only "}" can follow.
             return Step(after_newline(lexer.get(Space, frames), byte)) if frame.fields else None
         return character(plain, byte)
+
+    def try_read(self, text: bytes) -> Step | None:
+        """See `Mode`."""
+        return Step(self) if not self.seen and PLAIN.fullmatch(text) else super().try_read(text)
 
 
 def open_field(lexer: Lexer, frames: Frames, byte: int | None) -> Step | None:

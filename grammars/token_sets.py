@@ -20,7 +20,7 @@ _WIDEST_LEAD = 40
 _PLAIN = re.compile(rb"[^'\"\\{}\n\r\0]+\Z")
 _CODE_LEAD = re.compile(rb"( *)[^ \t\f\n\r\\#]")
 _NAME_RUN = re.compile(rb"[A-Za-z_0-9]+")
-_FIELD_BYTES = re.compile(rb"[{}()\[\]:!'\"\n\r]")
+_FIELD_BYTES = re.compile(rb"[})\]:!]")
 DIGITS = frozenset(b"0123456789")
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 IDENTIFIER = LETTERS | DIGITS | frozenset(range(0x80, 0x100))
@@ -69,6 +69,11 @@ class TokenSets:
         return self.where(lambda text: _PLAIN.match(text) and _is_utf8(text))
 
     @cached_property
+    def plain_mask(self) -> Bitmask:
+        """`plain` as a bitmask."""
+        return self.mask(self.plain)
+
+    @cached_property
     def not_plain(self) -> list[int]:
         """All others."""
         plain = set(self.plain)
@@ -94,7 +99,8 @@ class TokenSets:
 
     @cached_property
     def field_bytes(self) -> list[int]:
-        """Tokens that may mean something else inside the replacement field of an f-string."""
+        """Tokens that may mean something else inside the replacement field of an f-string: what may end the field's
+        expression. (Newlines count for nothing there, as inside any bracket.)"""
         return self.where(_FIELD_BYTES.search)
 
     @cached_property

@@ -1,4 +1,26 @@
-"""A text that meets most modes of the lexer: the tables of a vocabulary are made from it before the first request."""
+"""Texts to read before the first request: what they meet, requests will meet again.
+
+Knows where the running interpreter keeps its library. Must not know what is made of the texts.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+_TYPICAL = ("argparse", "dataclasses", "pathlib", "enum", "unittest/case", "json/encoder", "asyncio/tasks", "csv")
+"""Modules of the standard library that are written in different manners."""
+
+
+def typical_sources() -> Iterator[bytes]:
+    """The sources of some modules; fewer where the interpreter came without them."""
+    library = Path(sysconfig.get_path("stdlib"))
+    for name in _TYPICAL:
+        path = library / f"{name}.py"
+        if path.is_file():
+            yield path.read_bytes()
+
 
 SAMPLE = rb'''
 from ..package.module import name as other
@@ -37,3 +59,4 @@ class Klass(Base, metaclass=Meta):
 \
 if __name__ == "__main__": main()
 '''
+"""Meets most modes of the lexer."""
