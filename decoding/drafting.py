@@ -40,12 +40,12 @@ class Drafting:
         """
         self.lookup = LookupSource()
         recycle = RecycleSource(successors_for(model.vocabulary))
-        size = model.vocabulary.size
+        size, ends = model.vocabulary.size, model.vocabulary.end
         self._drafters: dict[str, list[Drafter]] = {
             "none": [],
-            "auto": [GuardedDrafter(GrowingDrafter([self.lookup, recycle]), size)],
-            "lookup": [GuardedDrafter(GrowingDrafter([self.lookup]), size)],
-            "recycle": [GuardedDrafter(GrowingDrafter([recycle]), size)],
+            "auto": [GuardedDrafter(GrowingDrafter([self.lookup, recycle], ends), size)],
+            "lookup": [GuardedDrafter(GrowingDrafter([self.lookup], ends), size)],
+            "recycle": [GuardedDrafter(GrowingDrafter([recycle], ends), size)],
         }
         draft_name = _draft_model_name(options)
         if draft_name is not None:

@@ -18,6 +18,9 @@ _MOST_CUTS = 48
 _SEAM = re.compile(r"(?<=\S)(?=\s)|(?<=\w)(?=[^\w\s])|(?<=[^\w\s])(?=\S)")
 """Where a text may be cut: never inside a word, never behind blanks."""
 
+_GIVES_MEANING = re.compile(r"\s*(?:[-+*/%&|^@<>]{0,2}=(?!=)|:)")
+"""What makes of the words before it something else than they are alone: a target, a key, a header."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
@@ -46,10 +49,12 @@ def cut_to_fit(
         fits: whether the document can be read on behind it.
     """
     trimmed = trim(raw, finished)
-    if trimmed is None or fits(trimmed):
+    if trimmed is None or (fits(trimmed) and not _changes_meaning(raw, trimmed.text)):
         return Fitted(raw, trimmed, cut=False)
     tried = {trimmed.text}
     for beginning in _beginnings(raw):
+        if _changes_meaning(raw, beginning):
+            continue
         shorter = trim(beginning, True)
         if shorter is not None and shorter.text not in tried:
             if fits(shorter):
@@ -58,6 +63,10 @@ def cut_to_fit(
             if len(tried) > _MOST_CUTS:
                 break
     return Fitted("", None, cut=True)
+
+
+def _changes_meaning(raw: str, beginning: str) -> bool:
+    return raw.startswith(beginning) and _GIVES_MEANING.match(raw, len(beginning)) is not None
 
 
 def _beginnings(raw: str) -> Iterator[str]:

@@ -35,6 +35,7 @@ from grammars.scope_lexer import (
     read,
 )
 from grammars.scope_names import Names
+from grammars.scope_parameters import KnownParameters
 from grammars.scope_pieces import logical_line_start
 from grammars.scope_survey import survey
 from grammars.scope_tokens import TokenTable
@@ -59,6 +60,8 @@ class Penalties:
 
     Attributes:
         capital: for a capitalised word where an argument or an element is due: no parameter is called so.
+        load: also for an argument that the function does not take, where its parameters are known, and for what the
+            statement itself binds.
         unbound: for a sign that shows that an unknown word is not bound.
     """
 
@@ -140,7 +143,7 @@ class ScopeConstraint:
         before = statement_before(index, offset if start is None else start)
         if seen.escape_hatch is not None or not seen.frames:
             return self.open_view(seen, before, mode)
-        return self.open_view(seen, before, mode, KnownAttributes(seen.frames, workspace))
+        return self.open_view(seen, before, mode, KnownAttributes(seen.frames, workspace), KnownParameters(seen.frames))
 
     def open_view(
         self,
@@ -148,6 +151,7 @@ class ScopeConstraint:
         before: bytes,
         mode: ScopeMode,
         attributes: KnownAttributes | None = None,
+        parameters: KnownParameters | None = None,
     ) -> ScopeState:
         """The state for a scope view; `before` is the text of the statement up to the first token.
 
@@ -157,7 +161,9 @@ class ScopeConstraint:
         now, after, defers = _bound_by(reading)
         names = Names(_encoded(seen.names) | now | (_encoded(seen.later) if defers else frozenset()), _ALWAYS)
         later, enclosing = _encoded(seen.later), _encoded(seen.enclosing) | after
-        setting = _Setting(self, mode == "hard", later, enclosing, attributes, seen.escape_hatch)
+        setting = _Setting(
+            self, mode == "hard", later, enclosing, Names(after), attributes, parameters, seen.escape_hatch
+        )
         state = reading.state
         governed = state.kind.legalised_by is not None or state.kind is WordKind.ELEMENT
         if state.word and governed and not may_become_name(names, state.word):
@@ -197,9 +203,12 @@ class _Setting:
     hard: bool
     later: frozenset[bytes]
     enclosing: frozenset[bytes]
+    targets: Names  # what the statement of the cursor will have bound
     attributes: KnownAttributes | None
+    parameters: KnownParameters | None
     off_reason: str | None
     objects: dict[bytes, Names | None] = field(default_factory=dict, compare=False)
+    functions: dict[bytes, frozenset[bytes] | None] = field(default_factory=dict, compare=False)
 
     def attributes_of(self, owner: bytes) -> Names | None:
         """The attributes of an object that stands in source as `owner`, None where any may exist."""
@@ -209,6 +218,15 @@ class _Setting:
             found = self.attributes.of(owner.decode("utf-8", "replace"))
             self.objects[owner] = Names(_encoded(found)) if found is not None else None
         return self.objects[owner]
+
+    def parameters_of(self, callee: bytes) -> frozenset[bytes] | None:
+        """The keyword arguments of a function, None where it may take any."""
+        if self.parameters is None or not callee:
+            return None
+        if callee not in self.functions:
+            found = self.parameters.of(callee.decode("utf-8", "replace"))
+            self.functions[callee] = _encoded(found) if found is not None else None
+        return self.functions[callee]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +349,9 @@ class ScopeState:
             names = self._with_word(names, event)
             known = self.names_for(event.kind, event.object, names)
             if known is not None and not is_name(known, event.text):
-                penalty = penalty if paid else min(penalty, penalties.of(event.kind, event.text))
+                penalty = (
+                    penalty if paid else min(penalty, self.penalty_for(event.kind, event.text, event.object, names))
+                )
                 refused |= event.kind.legalised_by == b""
                 pending = (event.text, event.kind) if event.kind.legalised_by is not None else None
             paid = False
@@ -341,7 +361,7 @@ class ScopeState:
         known = self.names_for(state.kind, state.name, names) if state.word else None
         if known is not None and not may_become_name(known, state.word):
             unknown = True
-            penalty = penalty if paid else min(penalty, penalties.of(state.kind, state.word))
+            penalty = penalty if paid else min(penalty, self.penalty_for(state.kind, state.word, state.owner, names))
             refused |= state.kind.legalised_by == b""
         return Effect(ScopeState(self._setting, node, names, pending, unknown), refused, penalty)
 
@@ -350,6 +370,24 @@ class ScopeState:
         if kind is WordKind.ATTRIBUTE:
             return self._setting.attributes_of(owner)
         return names if kind.legalised_by is not None or kind is WordKind.ELEMENT else None
+
+    def penalty_for(self, kind: WordKind, word: bytes, owner: bytes, names: Names) -> float:
+        """The penalty of a word that begins none of `names`."""
+        penalties = self._setting.constraint.penalties
+        if kind in (WordKind.ARGUMENT, WordKind.ELEMENT) and self._setting.targets.any_begins_with(word):
+            return penalties.load
+        taken = self.taken_by(kind, owner, names)
+        return penalties.of(kind, word) if taken is None or may_become_name(taken, word) else penalties.load
+
+    def taken_by(self, kind: WordKind, owner: bytes, names: Names) -> Names | None:
+        """What can stand as an argument of a function whose parameters are known; None of any other."""
+        parameters = self._setting.parameters_of(owner) if kind is WordKind.ARGUMENT else None
+        return names.joined(parameters) if parameters is not None else None
+
+    @property
+    def targets(self) -> Names:
+        """What the statement of the cursor will have bound."""
+        return self._setting.targets
 
     def _with_word(self, names: Names, word: Word) -> Names:
         """The names after a finished word: it may bind, or make count what is bound later."""

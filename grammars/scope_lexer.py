@@ -116,6 +116,7 @@ class _Frame:
         definition: `def`, `class` or `type` whose head is being read: brackets of it hold parameters.
         header: the statement is a compound one, and its colon begins another.
         string: for the field of an f-string, the string it stands in.
+        callee: the name that is called, where it is a name.
     """
 
     slot: _Slot
@@ -126,11 +127,12 @@ class _Frame:
     definition: bytes = b""
     header: bool = False
     string: _String | None = None
+    callee: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A finished word; for an attribute, the name of its object."""
+    """A finished word; for an attribute, the name of its object; for an argument, that of the function."""
 
     text: bytes
     kind: WordKind
@@ -157,6 +159,12 @@ class LexicalState:
     comment: bool = False
     awaits_follow: bool = False
     name: bytes = b""  # the name just read, or just before a dot and the word behind it
+    callable: bytes = b""  # the name just read, which a parenthesis would call
+
+    @property
+    def owner(self) -> bytes:
+        """What the word that is being written belongs to: see `Word.object`."""
+        return self.frames[-1].callee if self.kind is WordKind.ARGUMENT else self.name
 
     @property
     def in_code(self) -> bool:
@@ -218,7 +226,7 @@ class _Reader:
         self.partial = state.partial
         self.comment = state.comment
         self.awaits_follow = state.awaits_follow
-        self.name = state.name
+        self.name, self.callable = state.name, state.callable
         self.events: list[Word | Follow] = []
         self.newline = False
         self._prefix = b""  # of the string that is about to open
@@ -234,6 +242,7 @@ class _Reader:
             self.comment,
             self.awaits_follow,
             self.name,
+            self.callable,
         )
 
     def run(self, text: bytes) -> None:
@@ -315,7 +324,7 @@ class _Reader:
 
     def _open_string(self, text: bytes, position: int) -> int:
         self._note_follow(text[position])
-        self.name = b""
+        self.name = self.callable = b""
         mark = text[position : position + 1]
         quotes = mark * 3 if text[position : position + 3] == mark * 3 else mark
         prefix = self._prefix
@@ -350,16 +359,18 @@ class _Reader:
             self._prefix = word
             return
         if word in KEYWORDS:
-            self.name = b""
+            self.name = self.callable = b""
             self._keyword(word)
             self.events.append(Word(word, WordKind.FREE))
             return
         starts = len(self.frames) == 1 and kind is WordKind.STATEMENT and self.frames[0].fresh
         if kind is not WordKind.FREE:
-            self.events.append(Word(word, kind, self.name if kind is WordKind.ATTRIBUTE else b""))
+            owner = {WordKind.ATTRIBUTE: self.name, WordKind.ARGUMENT: self.frames[-1].callee}.get(kind, b"")
+            self.events.append(Word(word, kind, owner))
             self.awaits_follow = kind.legalised_by is not None
         # What a statement begins with may get new attributes: of that object none is unknown.
         self.name = b"" if kind in (WordKind.FREE, WordKind.ATTRIBUTE, WordKind.STATEMENT) else word
+        self.callable = word if kind.legalised_by is not None or kind is WordKind.ELEMENT else b""
         self._consume()
         self.last = _Last.OPERAND
         if starts and word in _SOFT_KEYWORDS:
@@ -406,13 +417,14 @@ class _Reader:
 
     def _begin_statement(self) -> None:
         self.frames = [_Frame(_Slot.STATEMENT)]
-        self.last, self.name = _Last.OPERATOR, b""
+        self.last, self.name, self.callable = _Last.OPERATOR, b"", b""
 
     def _operator(self, byte: int) -> None:
         if byte != 0x2E or self.last is not _Last.OPERAND:
             self.name = b""
+        callee, self.callable = self.callable, b""
         if byte in b"([{":
-            self._open(byte)
+            self._open(byte, callee)
         elif byte in b")]}":
             self._close()
         elif byte == 0x2E or (byte == 0x21 and self.frames[-1].string is not None):  # . or !r in a field
@@ -435,7 +447,7 @@ class _Reader:
             self.last = _Last.OPERATOR
             self._consume()
 
-    def _open(self, byte: int) -> None:
+    def _open(self, byte: int, callee: bytes) -> None:
         outer, after_operand = self.frames[-1], self.last is _Last.OPERAND
         if outer.mode in (_Mode.TARGETS, _Mode.PATTERN, _Mode.NAMES):
             frame = _Frame(_Slot.LOAD, mode=outer.mode)
@@ -446,7 +458,7 @@ class _Reader:
         elif self.last is _Last.NAME:
             frame = _Frame(_Slot.LOAD, mode=_Mode.TARGETS)
         elif after_operand and byte == 0x28:
-            frame = _Frame(_Slot.ARGUMENT, element=True)
+            frame = _Frame(_Slot.ARGUMENT, element=True, callee=callee)
         elif after_operand and byte == 0x5B:
             frame = _Frame(_Slot.LOAD)
         elif outer.slot is _Slot.STATEMENT and outer.fresh and byte != 0x7B:

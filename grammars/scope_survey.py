@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.scope_lexer import STRING_PREFIX_BEGINNINGS, WordKind
+from grammars.scope_lexer import STRING_PREFIX_BEGINNINGS, LexicalState, WordKind
 from grammars.scope_names import Names
 from grammars.scope_tokens import WordTokens
 
@@ -100,19 +100,28 @@ class _Surveyor:
         written, kind = lexical.word[:-1], lexical.kind
         wrong = self._unknown_words(group, written, names)
         if not before.state.writes_unknown:
-            self._lower_unknown(group, wrong, written, kind)
+            self._lower_unknown(group, wrong, written, lexical, names)
         if kind is WordKind.LOAD:
             self._refused[wrong] = True
         elif kind.legalised_by is not None:
             self._one_by_one(_closing_among(group, wrong))  # the sign behind the word decides
 
-    def _lower_unknown(self, group: WordTokens, wrong: NDArray[np.int64], written: bytes, kind: WordKind) -> None:
-        """Penalties for words that become unknown; a capital letter may count."""
-        penalties = self._state.constraint.penalties
+    def _lower_unknown(
+        self, group: WordTokens, wrong: NDArray[np.int64], written: bytes, lexical: LexicalState, names: Names
+    ) -> None:
+        """Penalties for words that become unknown; a capital letter may count, and what is known of the function that
+        is called."""
+        penalties, kind = self._state.constraint.penalties, lexical.kind
         self._lower(wrong, penalties.of(kind, written or b"a"))
         capital = penalties.of(kind, b"A")
         if not written and capital:
             self._lower(wrong[np.isin(wrong, np.asarray(group.capital, dtype=np.int64))], capital)
+        taken = self._state.taken_by(kind, lexical.owner, names)
+        if taken is not None:
+            self._lower(self._unknown_words(group, written, taken), penalties.load)
+        if kind in (WordKind.ARGUMENT, WordKind.ELEMENT) and self._state.targets.own:
+            others = self._unknown_words(group, written, self._state.targets)
+            self._lower(np.setdiff1d(wrong, others), penalties.load)
 
     def _unknown_words(self, group: WordTokens, written: bytes, names: Names) -> NDArray[np.int64]:
         """The tokens of a group whose word, behind what is `written` of it, is no name."""

@@ -1,14 +1,13 @@
 """GrowingDrafter: one tree grown along the best paths of several sources.
 
-Knows the Source protocol. At every node the sources are asked in the order of their trust: each one shares out what
-those before it left open. So one source goes on where another ends, and a token that several name counts once, with the
-sum of what they give it.
+Knows the Source and Constraint protocols. At every node the sources are asked in the order of their trust: each one
+shares out what those before it left open. So one source goes on where another ends, and a token that several name
+counts once, with the sum of what they give it. The tree grows along what the constraint allows only: no node is wasted.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,8 +24,8 @@ from grammars.constraint import Constraint
 _LEAST = math.log(2e-3)
 """Log probability below which no machine's budget ever verified a node."""
 
-_SPARE = 8
-"""Leaves that are offered beyond the budget where a constraint may cut nodes; more were never promoted."""
+_SUREST = 0.95
+"""The most that is believed of a token because others are forbidden."""
 
 _BELOW_A_GUESS = 0.6
 """What a less trusted source says below a guessed node came true that much more seldom than below the root."""
@@ -35,6 +34,28 @@ _LEAST_LEFT = 0.02
 
 Claim = tuple[int, float, str]
 """A token, its probability after its parent as the sources claim it (not corrected), and their names."""
+
+
+_Leaf = tuple[float, int, int, int, str, tuple[Any, ...], Constraint | None]
+"""(-joint log probability, tie, token, parent, names of sources, places and constraint state of the parent). Ties are
+distinct; those of leaves whose preference was taken into account are negative."""
+
+
+def _allowed(state: Constraint, token: int, ends: frozenset[int]) -> Constraint | None:
+    """The state behind `token`, None where it is forbidden; an end leads nowhere and leaves the state."""
+    if token in ends:
+        return state if state.permits(token) else None
+    return state.advance(token)
+
+
+def _shared_out(claims: list[Claim], state: Constraint, ends: frozenset[int]) -> list[Claim]:
+    """The claims that the constraint allows: they get, in proportion, what the others would have got."""
+    allowed = [claim for claim in claims if _allowed(state, claim[0], ends) is not None]
+    lost = sum(claimed for _, claimed, _ in claims) - sum(claimed for _, claimed, _ in allowed)
+    if lost <= 0.0 or not allowed:
+        return allowed
+    scale = 1.0 / max(1.0 - lost, _LEAST_LEFT)
+    return [(token, min(claimed * scale, _SUREST), names) for token, claimed, names in allowed]
 
 
 @dataclass(slots=True)
@@ -49,6 +70,11 @@ class _Growth:
     parents: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    ties: int = 0
+
+    def next_tie(self) -> int:
+        self.ties += 1
+        return self.ties
 
     def add(self, token: int, parent: int, log_prob: float, sources: str) -> int:
         node = len(self.token_ids)
@@ -63,9 +89,10 @@ class _Growth:
 class GrowingDrafter:
     """A drafter made of sources, the most trusted one first."""
 
-    def __init__(self, sources: Sequence[Source[Any]]) -> None:
-        """At least one source."""
+    def __init__(self, sources: Sequence[Source[Any]], end_token_ids: frozenset[int] = frozenset()) -> None:
+        """At least one source. Nothing grows below the tokens that end a text."""
         self._sources = tuple(sources)
+        self._ends = end_token_ids
         self._calibration = Calibration()
         self._last = _Growth()
         self._names = [
@@ -84,21 +111,27 @@ class GrowingDrafter:
             source.begin(tokens)
 
     def propose(self, tokens: Sequence[int], state: Constraint | None, budget: int) -> DraftTree:
-        """See `Drafter.propose`: `budget` nodes, grown best first, then the best leaves that were left, in case the
-        constraint cuts some of the nodes. The order is from the most probable node to the least."""
+        """See `Drafter.propose`: `budget` nodes, grown best first along what the constraint allows, from the most
+        probable one to the least. A branch that it refuses costs no node, and what it promised goes to the others."""
         growth = self._last = _Growth()
-        # Heap of (-joint log probability, tie, token, parent, names of sources, places of the parent).
-        frontier: list[tuple[float, int, int, int, str, tuple[Any, ...]]] = []
-        tie = itertools.count()
-        self._expand(growth, frontier, tie, -1, 0.0, tuple(source.root(tokens) for source in self._sources))
+        frontier: list[_Leaf] = []
+        self._expand(growth, frontier, -1, 0.0, tuple(source.root(tokens) for source in self._sources), state)
         while frontier and len(growth.token_ids) < budget:
-            cost, _, token, parent, names, above = heapq.heappop(frontier)
+            cost, tie, token, parent, names, above, before = heapq.heappop(frontier)
+            after = before
+            if before is not None:
+                # Preferences are asked for last, like permission: of most leaves nobody wants to know.
+                penalty = before.penalty_of(token) if tie >= 0 else 0.0
+                if penalty < 0.0:
+                    heapq.heappush(frontier, (cost - penalty, -1 - tie, token, parent, names, above, before))
+                    continue
+                after = _allowed(before, token, self._ends)
+                if after is None:
+                    continue
             node = growth.add(token, parent, -cost, names)
             places = tuple(source.after(place, token) for source, place in zip(self._sources, above, strict=True))
-            self._expand(growth, frontier, tie, node, -cost, places)
-        if state is not None:
-            for cost, _, token, parent, names, _ in heapq.nsmallest(min(budget, _SPARE), frontier):
-                growth.add(token, parent, -cost, names)
+            if token not in self._ends:
+                self._expand(growth, frontier, node, -cost, places, after)
         return DraftTree(
             np.array(growth.token_ids, dtype=np.int32),
             np.array(growth.parents, dtype=np.int32),
@@ -126,19 +159,21 @@ class GrowingDrafter:
     def _expand(
         self,
         growth: _Growth,
-        frontier: list[tuple[float, int, int, int, str, tuple[Any, ...]]],
-        tie: itertools.count[int],
+        frontier: list[_Leaf],
         node: int,
         log_prob: float,
         places: tuple[Any, ...],
+        state: Constraint | None,
     ) -> None:
         """Push the successors of one node."""
         growth.places[node] = places
         claims = growth.claims[node] = self._claims(places, 1.0 if node < 0 else _BELOW_A_GUESS)
+        if node < 0 and state is not None:
+            claims = growth.claims[node] = _shared_out(claims, state, self._ends)
         for token, claimed, names in claims:
             joint = log_prob + math.log(self._calibration.corrected(names, claimed))
             if joint > _LEAST:
-                heapq.heappush(frontier, (-joint, next(tie), token, node, names, places))
+                heapq.heappush(frontier, (-joint, growth.next_tie(), token, node, names, places, state))
 
     def _claims(self, places: tuple[Any, ...], belief: float) -> list[Claim]:
         """What all sources together say comes next; all but the first are believed by `belief`."""

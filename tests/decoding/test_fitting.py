@@ -46,6 +46,9 @@ def shown(marked: str, raw: str, *, finished: bool = False, multiline: bool = Fa
         ("for |:\n    pass\n", "x", None),
         ("import |\n", "os as", "import os\n"),
         ("f'{|}'\n", "a[", "f'{a}'\n"),
+        ("|\n", "path =", None),  # a name alone would say something else
+        ("|\n", "path = a.", "path = a\n"),
+        ("d = {|}\n", "'a': 1, 'b'", "d = {'a': 1,}\n"),
         ("d = {\n    |\n}\n", "'a': 1, 'b': ", "d = {\n    'a': 1,\n}\n"),
     ],
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoding.draft_tree import OVERSUPPLY
+from decoding.draft_tree import DraftTree
 from decoding.drafters.drafter import Observation
 from decoding.drafters.growing import GrowingDrafter
 from decoding.drafters.lookup import LookupSource, SuffixIndex
 from decoding.verify import Verdict
-from grammars.constraint import Unconstrained
+from grammars.constraint import Constraint, validate_by_advancing
 from tests.decoding.fakes import no_logits
 
 texts = st.lists(st.integers(0, 5), max_size=40)
@@ -121,10 +125,62 @@ def test_nothing_to_look_up_is_an_empty_tree() -> None:
         assert len(drafter.propose(tokens, None, 5)) == 0
 
 
-@pytest.mark.parametrize("budget", [1, 2, 7])
-def test_spare_leaves_are_offered_where_a_constraint_may_cut(budget: int) -> None:
-    drafter = GrowingDrafter([LookupSource()])
-    tokens = [token for number in range(30) for token in (1, 2, 10 + number)] + [1, 2]
+@dataclass(frozen=True)
+class Only:
+    """Allows some tokens, dislikes others, everywhere."""
+
+    allowed_tokens: frozenset[int]
+    disliked: frozenset[int] = frozenset()
+
+    def advance(self, token: int) -> Only | None:
+        return self if token in self.allowed_tokens else None
+
+    def permits(self, token: int) -> bool:
+        return token in self.allowed_tokens
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        return validate_by_advancing(self, tokens)
+
+    def allowed(self) -> None:
+        raise AssertionError("growing a tree needs no mask")
+
+    def penalty(self) -> None:
+        raise AssertionError("growing a tree needs no table of preferences")
+
+    def penalty_of(self, token: int) -> float:
+        return -6.0 if token in self.disliked else 0.0
+
+
+def grown(state: Constraint | None, budget: int, ends: frozenset[int] = frozenset()) -> DraftTree:
+    """A tree from a text in which 10, 11 … follow (1, 2), and each is followed by 3, 4."""
+    drafter = GrowingDrafter([LookupSource()], ends)
+    tokens = [token for number in range(8) for token in (1, 2, 10 + number, 3, 4)] + [1, 2]
     drafter.begin(tokens)
-    assert len(drafter.propose(tokens, None, budget)) == budget
-    assert budget < len(drafter.propose(tokens, Unconstrained(), budget)) <= OVERSUPPLY * budget
+    return drafter.propose(tokens, state, budget)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7])
+def test_a_refused_branch_costs_no_node_and_gives_its_probability_to_the_others(budget: int) -> None:
+    free = grown(None, budget)
+    guided = grown(Only(frozenset({11, 3, 4, 1, 2})), budget)
+    assert free.token_ids.tolist()[0] != 11
+    assert len(free) == budget
+    assert len(guided) == min(budget, 5)  # what follows the whole of the text is nowhere to be seen
+    assert set(guided.token_ids.tolist()) <= {11, 3, 4, 1, 2}
+    assert guided.token_ids.tolist()[:3] == [11, 3, 4][:budget]
+    several = grown(None, 30)
+    assert guided.log_probs[0] > several.log_probs[several.token_ids.tolist().index(11)]
+
+
+def test_a_disliked_branch_comes_later() -> None:
+    every = frozenset(range(30))
+    best = grown(Only(every), 12).token_ids.tolist()[0]
+    later = grown(Only(every, frozenset({best})), 12)
+    assert later.token_ids.tolist()[0] != best
+    assert np.all(np.diff(later.log_probs) <= 1e-6)
+
+
+def test_nothing_grows_below_an_end_and_an_end_may_be_refused() -> None:
+    tree = grown(Only(frozenset({17, 3, 4})), 6, frozenset({17}))
+    assert tree.token_ids.tolist() == [17]
+    assert 17 not in grown(Only(frozenset({16, 3, 4})), 6, frozenset({17})).token_ids.tolist()
