@@ -15,6 +15,10 @@ class Counts:
     """Since the server was started."""
 
     requests: int = 0
+    answered: int = 0
+    """Requests for which there was a text, even if nothing of it was worth showing."""
+    answered_unread: int = 0
+    """Those for which the model had no more than a few tokens of the prompt to read."""
     shown: int = 0
     accepted: int = 0
     accepted_characters: int = 0
@@ -27,6 +31,10 @@ class Counts:
     generated: int = 0
     prefetched: int = 0
     failed: int = 0
+    tokens: int = 0
+    """That the model wrote, for whatever reason."""
+    tokens_shown: int = 0
+    """Those of texts of which something was shown."""
 
     def accept(self, argument: Any) -> None:
         """The editor says that a suggestion was accepted."""

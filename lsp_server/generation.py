@@ -43,6 +43,10 @@ class Generation:
     """Prompt tokens that had to be read for it."""
     failed: bool = False
     """The worker could not do it."""
+    tokens: int = 0
+    """That were written for it, so far."""
+    seen: bool = False
+    """Something of it was shown."""
 
     @classmethod
     def at(cls, view: View, options: EngineOptions) -> Generation:
@@ -61,6 +65,7 @@ class Generation:
     def add(self, chunk: Chunk) -> None:
         """Text that came from the worker."""
         self.raws[chunk.alternative] = self.raws.get(chunk.alternative, "") + chunk.text
+        self.tokens += len(chunk.token_ids)
 
     def finish(self, completions: tuple[Completion, ...]) -> None:
         """The worker's final word: it replaces what was streamed."""

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 _COLD_PREFIX, _COLD_SUFFIX = 256, 64
 """Tokens around the cursor for the first answer at a place; the whole window is read while it is looked at."""
+_FEW_TOKENS = 16
+"""Of a prompt, read anew: what a word or a new line costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Session:
             if found is None:
                 return NOTHING
             prefilled = found.prefilled if source != "kept" else 0
+            self._counts.answered += 1
+            self._counts.answered_unread += prefilled <= _FEW_TOKENS
             return Suggestions(tuple(self._answers(found, view, explicit)), source, prefilled)
         finally:
             if self._turns.get(view.uri) is turn:
@@ -317,6 +321,8 @@ class Session:
     def _take(self, generation: Generation, chunk: Chunk) -> None:
         """More text: stops if it contradicts what the user typed meanwhile."""
         generation.add(chunk)
+        self._counts.tokens += len(chunk.token_ids)
+        self._counts.tokens_shown += len(chunk.token_ids) if generation.seen else 0
         running = self._running
         if running is None or running.generation is not generation or not self._overtaken(generation.view):
             return

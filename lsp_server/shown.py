@@ -43,6 +43,9 @@ class Shown:
 
     def show(self, generation: Generation, view: View, suggestion: Trimmed) -> None:
         """A suggestion is being answered."""
+        if not generation.seen:
+            generation.seen = True
+            self._counts.tokens_shown += generation.tokens
         self._visible[view.uri] = _Visible(generation, view, suggestion, len(view.data))
 
     def generation(self, uri: str) -> Generation | None:

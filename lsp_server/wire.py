@@ -154,10 +154,10 @@ class Failed(Message):
 
 
 class Pong(Message):
-    """The worker's reader lives; the engine last came by so long ago (None: it is idle)."""
+    """The worker's reader lives; the engine has come by so often."""
 
     kind: Literal["pong"] = "pong"
-    engine_silent_s: float | None
+    engine_steps: int
 
 
 Report = Loading | Ready | LoadFailed | Emitted | Done | Failed | Pong

@@ -14,7 +14,6 @@ import os
 import queue
 import sys
 import threading
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -152,7 +151,7 @@ class Worker:
         self._commands: deque[Command] = deque()
         self._cancelled: set[int] = set()
         self._waiting: set[int] = set()
-        self._engine_seen: float | None = None
+        self._engine_steps = 0
         self._mirrors: dict[str, Mirror] = {}
 
     def run(self) -> None:
@@ -198,8 +197,7 @@ class Worker:
             if isinstance(message, Cancel):
                 self._cancelled.update({message.job} & self._waiting)
             elif isinstance(message, Ping):
-                seen = self._engine_seen
-                self._send(Pong(engine_silent_s=None if seen is None else time.monotonic() - seen))
+                self._send(Pong(engine_steps=self._engine_steps))
             else:
                 if isinstance(message, JOB_KINDS):
                     self._waiting.add(message.job)
@@ -239,9 +237,7 @@ class Worker:
             self._mirrors.pop(message.uri, None)
             assistant.forget(message.uri)
         elif isinstance(message, JOB_KINDS):
-            self._engine_seen = time.monotonic()
             self._send(self._outcome(assistant, message))
-            self._engine_seen = None
             self._waiting.discard(message.job)
             self._cancelled.discard(message.job)
 
@@ -265,11 +261,11 @@ class Worker:
 
     def _run(self, assistant: Assistant, job: Job) -> Report:
         def cancelled() -> bool:
-            self._engine_seen = time.monotonic()
+            self._engine_steps += 1
             return job.job in self._cancelled
 
         def emit(chunk: Chunk) -> None:
-            self._engine_seen = time.monotonic()
+            self._engine_steps += 1
             self._send(Emitted(job=job.job, chunk=chunk))
 
         if cancelled():

@@ -112,8 +112,8 @@ class WorkerClient:
         self._life: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._hopeless = asyncio.Event()  # no model could be loaded: nobody need wait for this attempt
-        self._heard = 0.0
-        self._silent = 0.0
+        self._signs_of_life = 0
+        self._engine_steps = 0
         self._resting = False
 
     @property
@@ -291,10 +291,14 @@ class WorkerClient:
             except ValidationError as error:
                 log.error("the worker sent something that is no report: %d errors", error.error_count())
                 return
-            self._heard = time.monotonic()
             self._take(report)
 
     def _take(self, report: Report) -> None:
+        if isinstance(report, Pong):
+            self._signs_of_life += report.engine_steps != self._engine_steps
+            self._engine_steps = report.engine_steps
+            return
+        self._signs_of_life += 1
         if isinstance(report, Loading):
             progress = report.progress
             state: State = "downloading" if progress.stage in ("download", "convert") else "loading"
@@ -304,8 +308,6 @@ class WorkerClient:
             self._on_status(WorkerStatus("ready", facts=report.facts))
         elif isinstance(report, LoadFailed):
             raise ModelError(report.message)
-        elif isinstance(report, Pong):
-            self._silent = report.engine_silent_s or 0.0
         elif job := self._jobs.get(report.job):
             self._take_for_job(job, report)
 
@@ -320,17 +322,24 @@ class WorkerClient:
                 job.future.set_exception(ModelError(report.message))
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Kills a worker, or an engine in it, that has a job and says nothing for too long."""
+        """Kills a worker, or an engine in it, that has a job and says nothing for too long.
+
+        Silence is counted in pings, not by a clock: a machine that slept, and a server that was stopped together with
+        its worker, find hours gone in which nobody could have said anything.
+        """
+        silent, seen = 0.0, self._signs_of_life
         while True:
-            if not self._jobs or not self._ready.is_set():
-                self._heard, self._silent = time.monotonic(), 0.0
-            elif max(time.monotonic() - self._heard, self._silent) > self._patience.hang:
+            await asyncio.sleep(self._patience.ping)
+            if not self._jobs or not self._ready.is_set() or self._signs_of_life != seen:
+                silent, seen = 0.0, self._signs_of_life
+            else:
+                silent += self._patience.ping
+            if silent > self._patience.hang:
                 log.error("the worker is silent for more than %.0f s and is killed", self._patience.hang)
                 process.kill()
                 return
-            else:
+            if self._jobs:
                 self._send(Ping())
-            await asyncio.sleep(self._patience.ping)
 
     def _bury(self) -> None:
         """Forgets a worker: its jobs fail, and the next one knows no documents."""

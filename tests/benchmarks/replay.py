@@ -1,9 +1,10 @@
 """Types regions of real files into the real server as a person would, and says how fast and how thrifty it was.
 
-    python -m tests.benchmarks.replay --model NAME --seconds 100 [--no-prefetch] [--out FILE.json] [--plot FILE.html]
+    python -m tests.benchmarks.replay --model NAME --seconds 100 [--no-prefetch] [--no-adopt] [--no-closers] \\
+        [--out FILE.json] [--plot FILE.html]
 
-Files come from the fresh_fim data set. Each request's latency is from sending it (50 ms after the key, as VS Code
-does) to its answer; a request that a later key cancels has none.
+Files come from the fresh_fim data set. Brackets and quotes are closed as VS Code does it. Each request's latency is
+from sending it (50 ms after the key, as VS Code does) to its answer; a request that a later key cancels has none.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ from tests.benchmarks.replay_plot import page
 from tests.benchmarks.replay_typing import Region, Typist, regions
 
 DEBOUNCE = 0.05
+CLOSERS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
+BEFORE_CLOSERS = " \n\t)]}:;,.=>"
+"""What may stand behind the cursor where VS Code adds a closer."""
+WITHOUT_ADOPTION = (
+    "import functools, sys, lsp_server.session as s, lsp_server.server as r; "
+    "s.Linger = functools.partial(s.Linger, cancelled=0.0, agreed=0.0); sys.exit(r.serve_stdio())"
+)
+"""A server in which a cancel and an edit end whatever is being written."""
 ROOT = Path(__file__).parents[2]
 SPEEDS = (40, 60, 75, 90)
 
@@ -58,6 +67,7 @@ class Replay:
     pings: list[float] = field(default_factory=list)
     accepted: int = 0
     keys: int = 0
+    closers: bool = True
 
     def place(self, offset: int) -> tuple[int, int]:
         line = self.text.count("\n", 0, offset)
@@ -67,6 +77,22 @@ class Replay:
         self.client.edit(self.place(start), self.place(end), text)
         self.text = self.text[:start] + text + self.text[end:]
         self.cursor = start + len(text)
+
+    def key(self, text: str) -> None:
+        """A key is pressed: "" takes back the character before the cursor."""
+        self.keys += 1
+        before, after = self.text[self.cursor - 1 : self.cursor], self.text[self.cursor : self.cursor + 1]
+        if not text:
+            self.put(self.cursor - 1, self.cursor, "")
+        elif not self.closers:
+            self.put(self.cursor, self.cursor, text)
+        elif text in CLOSERS.values() and text == after:
+            self.put(self.cursor, self.cursor + 1, text)
+        elif text in CLOSERS and (not after or after in BEFORE_CLOSERS) and not (text in "\"'" and before.isalnum()):
+            self.put(self.cursor, self.cursor, text + CLOSERS[text])
+            self.cursor -= 1
+        else:
+            self.put(self.cursor, self.cursor, text)
 
     async def region(self, region: Region, until: float) -> None:
         """Types a region; accepts what is suggested if it is what was to be typed."""
@@ -83,11 +109,7 @@ class Replay:
                 continue
             for key in self.typist.keys(left, self.text[: self.cursor]):
                 await asyncio.sleep(max(0.0, key.pause - DEBOUNCE))
-                self.keys += 1
-                if key.text:
-                    self.put(self.cursor, self.cursor, key.text)
-                else:
-                    self.put(self.cursor - 1, self.cursor, "")
+                self.key(key.text)
                 await asyncio.sleep(DEBOUNCE)
                 item = await self.ask("typing", self.typist.pause(self.text[: self.cursor]))
             left = left[1:] if not left.startswith("\n") else left[1 + len(left[1:]) - len(left[1:].lstrip(" ")) :]
@@ -176,13 +198,11 @@ def summary(replay: Replay) -> dict[str, Any]:
     for name, samples in groups.items():
         times = [sample.latency_ms or 0.0 for sample in samples]
         rows[name] = {"n": len(times), "p50_ms": quantile(times, 0.5), "p95_ms": quantile(times, 0.95)}
-    little = [s for s in answered if s.prefilled <= 16]
     return {
         "latency": rows,
         "keys": replay.keys,
         "requests": len(replay.samples),
         "answered": len(answered),
-        "share_without_prefill_beyond_16": round(len(little) / len(answered), 3) if answered else None,
         "accepted": replay.accepted,
         "ping_p50_ms": quantile(replay.pings, 0.5),
         "ping_p99_ms": quantile(replay.pings, 0.99),
@@ -204,11 +224,14 @@ def texts() -> list[str]:
         return [json.loads(line)["text"] for line in lines]
 
 
-async def run(model: str, seconds: float, seed: int, *, prefetch: bool) -> tuple[dict[str, Any], list[Sample]]:
+async def run(
+    model: str, seconds: float, seed: int, *, prefetch: bool, adopt: bool, closers: bool
+) -> tuple[dict[str, Any], list[Sample]]:
     rng = random.Random(seed)
-    client = await ReplayClient.start({"model": {"name": model}, "suggest": {"prefetch": prefetch}})
+    command = None if adopt else [sys.executable, "-c", WITHOUT_ADOPTION]
+    client = await ReplayClient.start({"model": {"name": model}, "suggest": {"prefetch": prefetch}}, command)
     until = time.monotonic() + seconds
-    replay = Replay(client, Typist(SPEEDS[0], rng))
+    replay = Replay(client, Typist(SPEEDS[0], rng), closers=closers)
     pinging = asyncio.create_task(replay.ping())
     chosen = regions(texts(), 40, rng)
     for index, region in enumerate(chosen):
@@ -219,7 +242,8 @@ async def run(model: str, seconds: float, seed: int, *, prefetch: bool) -> tuple
     pinging.cancel()
     result = summary(replay)
     result["cpu_percent_after_100_ms"] = await cpu_when_unwanted(client)
-    result["server"] = (await client.command("draftwood.stats")).result
+    result["server"] = server = (await client.command("draftwood.stats")).result
+    result["share_without_prefill_beyond_16"] = round(server["answered_unread"] / max(1, server["answered"]), 3)
     await client.stop()
     return result, replay.samples
 
@@ -229,14 +253,20 @@ def main() -> None:
     parser.add_argument("--model", default="qwen2.5-coder-0.5b")
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--no-prefetch", action="store_true")
+    parser.add_argument("--no-prefetch", action="store_true", help="A/B: nothing is computed ahead")
+    parser.add_argument("--no-adopt", action="store_true", help="A/B: each edit ends what is being written")
+    parser.add_argument("--no-closers", action="store_true", help="the editor closes no brackets")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     load = os.getloadavg()
-    prefetch = not arguments.no_prefetch
-    result, samples = asyncio.run(run(arguments.model, arguments.seconds, arguments.seed, prefetch=prefetch))
-    about = {"model": arguments.model, "seed": arguments.seed, "prefetch": prefetch, "load_before": load}
+    how = {
+        "prefetch": not arguments.no_prefetch,
+        "adopt": not arguments.no_adopt,
+        "closers": not arguments.no_closers,
+    }
+    result, samples = asyncio.run(run(arguments.model, arguments.seconds, arguments.seed, **how))
+    about = {"model": arguments.model, "seed": arguments.seed, **how, "load_before": load}
     result = {**about, "commit": commit(), **result}
     print(json.dumps(result, indent=1))
     if arguments.out:

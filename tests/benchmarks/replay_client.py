@@ -39,7 +39,9 @@ class ReplayClient:
     reader: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, settings: dict[str, Any], command: Sequence[str] | None = None) -> ReplayClient:
+    async def start(
+        cls, settings: dict[str, Any], command: Sequence[str] | None = None, encoding: str = "utf-32"
+    ) -> ReplayClient:
         """A server that is ready to complete."""
         program = command or [sys.executable, "-m", "lsp_server.cli", "serve"]
         pipe = asyncio.subprocess.PIPE
@@ -48,7 +50,7 @@ class ReplayClient:
         process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, limit=2**24, env=place)
         client = cls(process)
         client.reader = asyncio.create_task(client._read())
-        capable = {"textDocument": {"inlineCompletion": {}}, "general": {"positionEncodings": ["utf-32"]}}
+        capable = {"textDocument": {"inlineCompletion": {}}, "general": {"positionEncodings": [encoding]}}
         params = {"processId": os.getpid(), "capabilities": capable, "initializationOptions": settings}
         await client.request("initialize", params)
         client.notify("initialized", {})
@@ -100,9 +102,9 @@ class ReplayClient:
 
     # Documents --------------------------------------------------------------------------------------------------
 
-    def open(self, text: str, uri: str = URI) -> None:
+    def open(self, text: str, uri: str = URI, language: str = "python") -> None:
         self.version = 1
-        item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        item = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": item})
 
     def close(self, uri: str = URI) -> None:
@@ -114,6 +116,12 @@ class ReplayClient:
         changes = [{"range": span, "text": text}]
         document = {"uri": uri, "version": self.version}
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
+
+    def rest(self, at: tuple[int, int], uri: str = URI) -> None:
+        """The cursor was put somewhere: editors then ask what could be done there."""
+        here = {"start": position(at), "end": position(at)}
+        params = {"textDocument": {"uri": uri}, "range": here, "context": {"diagnostics": []}}
+        self.ask("textDocument/codeAction", params)
 
     def complete(self, at: tuple[int, int], uri: str = URI, kind: int = 2) -> tuple[int, asyncio.Future[Reply]]:
         params = {"textDocument": {"uri": uri}, "position": position(at), "context": {"triggerKind": kind}}

@@ -37,17 +37,22 @@ TYPED = "abcdeilmnorst_.( =+1"
 class Memory:
     """Resident bytes of the server and of its worker over time."""
 
-    processes: dict[str, psutil.Process]
+    server: psutil.Process
     samples: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+    workers: set[int] = field(default_factory=set)
+    """Every worker that was seen: more than one if it had to be started again."""
     began: float = field(default_factory=time.monotonic)
 
     def sample(self) -> None:
-        sizes = {name: process.memory_info().rss for name, process in self.processes.items()}
+        sizes = {"server": self.server.memory_info().rss}
+        for worker in self.server.children():
+            self.workers.add(worker.pid)
+            sizes["worker"] = worker.memory_info().rss
         self.samples.append((time.monotonic() - self.began, sizes))
 
     def slope(self, name: str) -> float | None:
         """Growth in percent of its size an hour, by least squares; None where it did not run long enough."""
-        points = [(at, sizes[name]) for at, sizes in self.samples if at >= WARM_UP_S]
+        points = [(at, sizes[name]) for at, sizes in self.samples if at >= WARM_UP_S and name in sizes]
         if len(points) < 10 or points[-1][0] - points[0][0] < 120:
             return None
         middle = sum(at for at, _ in points) / len(points)
@@ -102,8 +107,7 @@ async def run(model: str | None, requests: int, minutes: float) -> dict[str, Any
         else await ReplayClient.start({"model": {"name": model}, "suggest": {"debounceMs": 0, "maxTokens": 8}})
     )
     server = psutil.Process(client.process.pid)
-    [worker] = server.children()
-    memory = Memory({"server": server, "worker": worker})
+    memory = Memory(server)
     asked, unanswered = await soak(client, requests, minutes, random.Random(1), memory)
     memory.sample()
     seconds = time.monotonic() - memory.began
@@ -116,7 +120,8 @@ async def run(model: str | None, requests: int, minutes: float) -> dict[str, Any
         "minutes": round(seconds / 60, 1),
         "unanswered": unanswered,
         "rss_mib": {name: round(size / 2**20, 1) for name, size in memory.samples[-1][1].items()},
-        "rss_slope_percent_an_hour": {name: memory.slope(name) for name in memory.processes},
+        "rss_slope_percent_an_hour": {name: memory.slope(name) for name in ("server", "worker")},
+        "restarts": len(memory.workers) - 1,
         "processes": len(family),
         "processes_left": sum(process.is_running() for process in family),
         "server": {name: statistics[name] for name in ("shown", "from_cache", "adopted", "generated", "failed")},

@@ -295,3 +295,41 @@ def test_a_snapshot_says_what_changed_since_the_last_one() -> None:
 def test_messages_survive_the_wire() -> None:
     message = Complete(job=1, uri="file:///é.py", offset=3, options=options())
     assert read_request(frame(message)[4:]) == message
+
+
+async def test_a_machine_that_slept_is_no_hang() -> None:
+    """Server and worker are stopped together for longer than a worker may be silent, with a job under way."""
+    code = SLEEPER.replace("PATIENCE", repr(SHORT))
+    server = subprocess.Popen([sys.executable, "-c", code, STUB], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert server.stdout is not None
+    assert server.stdout.readline().strip() == "ready"
+    processes = [psutil.Process(server.pid), *psutil.Process(server.pid).children()]
+    for process in processes:
+        process.suspend()
+    await asyncio.sleep(3 * SHORT.hang)
+    for process in reversed(processes):
+        process.resume()
+    output, _ = server.communicate(timeout=60)
+    assert output.strip() == "answered"
+
+
+SLEEPER = """
+import asyncio, sys
+from decoding.messages import EngineOptions
+from lsp_server.documents import Document
+from lsp_server.worker_client import Patience, WorkerClient
+async def main():
+    ready = asyncio.Event()
+    tell = lambda status: ready.set() if status.state == "ready" else None
+    options = EngineOptions(model="stub?token=0.05", max_tokens=24, multiline="always")
+    client = WorkerClient(options, tell, sys.argv[1], PATIENCE)
+    client.start()
+    await ready.wait()
+    job = asyncio.create_task(client.complete(Document("file:///a.py", "python", "x = ", 1).view(4), options))
+    await asyncio.sleep(0.2)
+    print("ready", flush=True)
+    await job
+    print("answered", flush=True)
+    await client.stop()
+asyncio.run(main())
+"""
