@@ -58,14 +58,15 @@ end
 function M.show(client, edit, about, tick)
   local lines = diff_of(edit, client.offset_encoding)
   local bufnr = api.nvim_create_buf(false, true)
-  vim.list_extend(lines, { '', '# a: apply   q: discard' })
   api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
   vim.bo[bufnr].filetype = 'diff'
   vim.bo[bufnr].bufhidden = 'wipe'
   vim.bo[bufnr].modifiable = false
   vim.cmd('botright split')
   api.nvim_win_set_buf(0, bufnr)
-  api.nvim_win_set_height(0, math.min(#lines, math.floor(vim.o.lines / 2)))
+  -- Above the text, so that a long change cannot scroll it away.
+  vim.wo.winbar = '%#Title#Proposed change%*  a: apply   q: discard'
+  api.nvim_win_set_height(0, math.min(#lines + 1, math.floor(vim.o.lines / 2)))
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = bufnr, desc = 'Discard the proposed change' })
   vim.keymap.set('n', 'a', function()
     vim.cmd.close()
