@@ -26,9 +26,11 @@ inline __attribute__((always_inline)) void multiply(const Matrix& m, int tile, c
 #pragma GCC unroll 4
     for (int k = 0; k < kGroup; k += 4, weights += 4 * kTile) {
       const Simd::W w = Simd::load_weights(weights);
-      // Few rows read as fast as memory delivers, and the hardware's own prefetching does best. More rows compute
-      // while memory waits unless the next lines are asked for; into the second level, where many requests fit.
-      if constexpr (R >= Simd::kPrefetchRows) __builtin_prefetch(weights + kPrefetchBytes, 0, 2);
+      // One or two rows read as fast as memory delivers, and the hardware's own prefetching does best. More rows
+      // compute while memory waits unless the next lines are asked for, into the second level, where many requests
+      // fit: at first every fourth line, which the hardware takes as a hint (T(3), T(4) 4% less), then each.
+      if (R >= Simd::kPrefetchRows || (R >= Simd::kPrefetchRows - 2 && k % 16 == 0))
+        __builtin_prefetch(weights + kPrefetchBytes, 0, 2);
       for (int r = 0; r < R; r++) dots[r] = Simd::dot(dots[r], w, values + r * m.inputs + g * kGroup + k);
     }
     const F weight_scale = kGrouped ? Simd::load(weight_scales + g * kTile) : Simd::zero();
