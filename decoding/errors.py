@@ -9,8 +9,8 @@
     │   ├── ProvisionError  download, disk, hash, network
     │   ├── BadWeights      wrong shape, NaN, truncated, unknown architecture
     │   ├── OutOfMemory     the memory plan does not fit; carries the numbers
-    │   └── RemoteError     a configured server cannot be reached, refuses or breaks off
-    ├── TokenizerMismatch   a draft model whose tokens are not the target's
+    │   ├── RemoteError     a configured server cannot be reached, refuses or breaks off
+    │   └── TokenizerMismatch  a draft model whose tokens are not the target's; also a BadInput
     ├── Cancelled           the request became useless; not a failure
     └── WorkerDied          the process that owns the models is gone; the next request starts another
 
@@ -60,7 +60,7 @@ class RemoteError(ModelError):
     """A configured server cannot be reached, refuses, or breaks off."""
 
 
-class TokenizerMismatch(ModelError):
+class TokenizerMismatch(ModelError, BadInput):
     """A draft model whose ordinary token ids differ from the target's."""
 
 

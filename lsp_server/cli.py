@@ -1,65 +1,16 @@
-"""`draftwood`: the command line.
+"""`draftwood`: where the command line is entered and left.
 
-Knows click, and which module has which command; commands are imported when they are called, so that
-`draftwood --version` costs nothing. Errors become one line and an exit status here and nowhere else.
+Knows errors and exit statuses: each becomes one line here and nowhere else. Imports nothing of weight before an
+interrupt has somebody to answer it.
 """
 
 from __future__ import annotations
 
-import importlib
-import logging
+import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
-import click
-
-from decoding.errors import BadInput, Cancelled, DraftwoodError
-
-_COMMANDS = {
-    "complete": "lsp_server.cli_complete:complete",
-    "generate": "lsp_server.cli_complete:generate",
-    "explain": "lsp_server.cli_commands:explain",
-    "fix": "lsp_server.cli_commands:fix",
-    "docstring": "lsp_server.cli_commands:docstring",
-    "tests": "lsp_server.cli_commands:tests",
-    "edit": "lsp_server.cli_commands:edit",
-    "reason": "lsp_server.cli_commands:reason",
-    "demo": "lsp_server.cli_demo:demo",
-    "bench": "lsp_server.cli_bench:bench",
-    "serve": "lsp_server.cli_serve:serve",
-    "models": "lsp_server.cli_models:models",
-    "stats": "lsp_server.cli_stats:stats",
-    "doctor": "lsp_server.cli_models:doctor",
-}
-
-
-class _LazyGroup(click.Group):
-    """A group whose commands live in modules of their own."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
-            return None
-        module, _, name = place.partition(":")
-        command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(version("draftwood"), prog_name="draftwood")
-@click.option("-v", "--verbose", is_flag=True, help="Log to stderr what happens.")
-def cli(verbose: bool) -> None:
-    """Private, local code completion for Python, behind the Language Server Protocol."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(levelname)s %(name)s: %(message)s",
-    )
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -70,16 +21,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     try:
-        result = cli.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
-    except (click.ClickException, BadInput) as error:
-        return _say(error.format_message() if isinstance(error, click.ClickException) else str(error), 2)
-    except (click.Abort, KeyboardInterrupt, Cancelled):
-        return _say("interrupted", 130)
+        status = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk is an error; at the exit of the interpreter it is a traceback
+    except KeyboardInterrupt:
+        return _say("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output left: nobody is there to be told
         return 0
+    except OSError as error:
+        if error.filename is None and sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or it is tried again at the exit
+        return _say(f"{error.filename or 'standard output'}: {error.strerror}", 1)
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    import logging
+
+    import click
+
+    from decoding.errors import BadInput, Cancelled, DraftwoodError
+    from lsp_server.command_line import cli
+
+    try:
+        result = cli.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+    except (click.ClickException, BadInput) as error:
+        return _say(error.format_message() if isinstance(error, click.ClickException) else str(error), 2)
+    except (click.Abort, Cancelled):
+        return _say("interrupted", _INTERRUPTED)
     except DraftwoodError as error:
         return _say(str(error), 1)
+    except OSError:
+        raise
     except Exception as error:
         logging.getLogger(__name__).info("internal error", exc_info=True)
         return _say(f"internal error: {type(error).__name__}: {error} (run with -v for the traceback)", 1)
@@ -87,7 +61,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(message: str, status: int) -> int:
-    click.echo(f"draftwood: {' '.join(message.split())}", err=True)
+    print(f"draftwood: {' '.join(message.split())}", file=sys.stderr)
     return status
 
 

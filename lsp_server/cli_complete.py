@@ -6,10 +6,12 @@ Knows click, files and JSON. What a completion is made of is the assistant's bus
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -70,12 +72,22 @@ def engine_options(command: F) -> F:
 
 def options_from(values: dict[str, Any]) -> EngineOptions:
     """EngineOptions of the command line's values. Raises BadInput, in one line, for one out of its range."""
+    if values.get("remote_url") and not _is_address(values["remote_url"]):
+        raise BadInput(f"--remote-url {values['remote_url']!r} is no address: give one like http://127.0.0.1:8080/v1")
     try:
         return EngineOptions(**values)
     except ValidationError as error:
         first = error.errors()[0]
         name = "--" + str(first["loc"][0]).replace("_", "-")
         raise BadInput(f"{name} {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket that is not closed
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def read_source(path: Path) -> str:
@@ -130,6 +142,8 @@ def complete(place: str | None, batch: str | None, as_json: bool, trace: str | N
     snapshot = snapshot_at(path, text, command_line_offset(text, line, column))
     if trace is not None and options.remote_url:
         raise click.UsageError("--trace needs a model on this machine")
+    if trace not in (None, _TERMINAL):
+        _check_writable(Path(trace))
     assistant = load_assistant(options)
     recorded = Trace(assistant.model.vocabulary) if trace is not None else None
     completion = _complete_one(assistant, snapshot, options, recorded.add if recorded is not None else None)
@@ -152,6 +166,14 @@ def generate(batch: str, **values: Any) -> None:
     """Continue prompts or answer messages: one JSON object a line."""
     options = options_from(values)
     _run_batch(batch, options, _GenerateLine, lambda assistant, line: _generate_one(assistant, line, options))
+
+
+def _check_writable(file: Path) -> None:
+    """Raises BadFile where `file` cannot be written: before a model is loaded, not after an answer was computed."""
+    if file.is_dir():
+        raise BadFile(f"{file} is a directory: give a file for the trace")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise BadFile(f"{file} cannot be written: give a file in a folder that exists and is yours")
 
 
 def _show_trace(trace: Trace, completion: Completion, where: str) -> None:

@@ -171,3 +171,53 @@ def test_bench_quality_prints_one_object_and_goes_on_where_it_was(tmp_path: Path
     assert status == 0
     assert "similarity" in out
     assert file.read_text() == written
+
+
+@pytest.mark.parametrize("command", [["models", "list"], ["models", "list", "--json"], ["stats", "--json"]])
+def test_a_full_disk_is_one_line(command: list[str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    program = [sys.executable, "-m", "lsp_server.cli", *command]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["notaurl", "ftp://a/v1", "http://", "http://[::1/v1"])
+def test_a_remote_address_that_is_none(tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = \n")
+    status, _, err = call(capsys, "complete", f"{file}:1:5", "--remote-url", url)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "http://127.0.0.1" in err
+
+
+@pytest.mark.parametrize("trace", ["missing/trace.html", "folder.html"])
+def test_a_trace_that_cannot_be_written_is_refused_before_a_model_is_loaded(
+    tmp_path: Path, trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = \n")
+    (tmp_path / "folder.html").mkdir()
+    model = str(tmp_path / "no model")  # asking for it would be an error of another kind
+    status, _, err = call(capsys, "complete", f"{file}:1:5", "--trace", tmp_path / trace, "--model", model)
+    assert (status, err.count("\n")) == (2, 1)
+    assert trace in err
+
+
+INTERRUPTED_IMPORT = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from lsp_server.cli import main
+main(["--version"])
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "draftwood: interrupted\n")
