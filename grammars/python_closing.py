@@ -61,7 +61,7 @@ class Closing:
 
     Attributes:
         right: that text, less what was written over.
-        low: the fewest brackets that were open since the cursor.
+        low: the fewest brackets that were open since the cursor; -1 where nothing stands after it to close any.
         covers: whether closers are still written over those after the cursor: all were so far.
         string: the string of the cursor, where that is still open and the text after the cursor closes it; else None.
         in_field: the cursor is in a replacement field of an f-string: nothing is written over there.
@@ -81,7 +81,8 @@ class Closing:
         in_field = string is None and _level(cursor.mode)[0] > 0
         begun = in_field and isinstance(cursor.mode, Literal)  # the next byte may double the brace
         owed = string is not None and bool(right.suffix) and right.fits(cursor)
-        return cls(right, cursor.machine.depth + begun, string=string if owed else None, in_field=in_field)
+        low = cursor.machine.depth + begun if right.suffix.strip() else -1
+        return cls(right, low, string=string if owed else None, in_field=in_field)
 
     @property
     def may_cover(self) -> bool:
@@ -100,6 +101,10 @@ class Closing:
             closing = closing._step(state, byte, following)
             state = following
         return closing
+
+    def may_change(self, state: State, closers: int) -> bool:
+        """Whether reading a text with so many closing brackets after `state` may close what was open before."""
+        return self.string is not None or state.frame.depth - closers < self.low
 
     def _step(self, state: State, byte: int, following: State) -> Closing | Over | None:
         closing: Closing | Over | None = self

@@ -18,7 +18,7 @@ from grammars.python_cursor import LineCache, open_at_cursor
 from grammars.python_filling import Gap
 from grammars.python_masks import SyntaxMasks
 from grammars.python_right import RightContext
-from grammars.python_states import State, python
+from grammars.python_states import Spot, State, python
 from grammars.vocabulary import Vocabulary
 from grammars.warm_sample import SAMPLE, typical_sources
 
@@ -27,6 +27,7 @@ _MOST_SPACES = 160
 """So much white space may be written in one go. In the standard library no more than 6 newlines follow each other, and
 no more than 72 other blanks; models that loop write either without end."""
 _BLANKS = b" \t\n\r\f"
+_CLOSERS = (b")", b"]", b"}")
 _WARM_STEP = 7
 _WARM_MASKS = 40
 _PIECE = re.compile(rb" ?[A-Za-z_]+|[0-9]| +|\n *|[^\sA-Za-z0-9_]+|[^A-Za-z_]")
@@ -66,6 +67,16 @@ class BlankTokens:
         newlines = run.newlines + more.newlines
         return BlankRun(newlines, spaces) if newlines <= _MOST_NEWLINES and spaces <= _MOST_SPACES else None
 
+    def may_be_too_long(self, run: BlankRun, tokens: Sequence[int]) -> bool:
+        """Whether `tokens` may hold so much white space that it is too long after `run`."""
+        newlines, spaces = run
+        for token in tokens:
+            more = self._runs.get(token)
+            if more is not None:
+                newlines += more.newlines
+                spaces += more.spaces
+        return newlines > _MOST_NEWLINES or spaces > _MOST_SPACES
+
     def too_long(self, run: BlankRun) -> Bitmask:
         """Those that would make `run` too long."""
         spaces = np.where(self._newlines > 0, self._tails, self._tails + run.spaces)
@@ -78,6 +89,9 @@ class PythonConstraint:
 
     Args:
         vocabulary: the bytes of every token.
+
+    Attributes:
+        closers: the tokens with closing brackets, and how many each has.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -85,7 +99,8 @@ class PythonConstraint:
         self.masks = SyntaxMasks(vocabulary)
         self._lines = LineCache()
         self.blanks = BlankTokens(vocabulary, self.masks.sets.where(lambda text: not text.strip(_BLANKS)))
-        self.closing = self.masks.sets.where(lambda text: any(byte in b")]}" for byte in text))
+        counts = {token: sum(map(vocabulary.tokens[token].count, _CLOSERS)) for token in self.masks.sets.ordinary}
+        self.closers = {token: count for token, count in counts.items() if count}
         self.end_mask = self.masks.sets.mask(vocabulary.end)
 
     def warm(self) -> None:
@@ -222,20 +237,33 @@ class PythonState:
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of `tokens`, read from here, are allowed. An end of text is the last that can be."""
-        if self._syntax is None or self._closing is None:
+        constraint, syntax, closing = self._constraint, self._syntax, self._closing
+        if syntax is None or closing is None:
             return len(tokens)
-        syntax, closing, run, blanks = self._syntax, self._closing, self._blanks, self._constraint.blanks
-        over = self._over
+        if self._over or closing.string is not None or constraint.blanks.may_be_too_long(self._blanks, tokens):
+            return self._validate_each(tokens)
+        texts = constraint.vocabulary.tokens
+        spot, frame = syntax
         for count, token in enumerate(tokens):
-            read = None if over else self._read(syntax, closing, token)
-            after = blanks.after(run, token)
-            if read is None or after is None:
-                ends = token in self._constraint.vocabulary.end
-                return count + (ends and (over or closing.right.may_end(syntax)))
-            if isinstance(read[1], Over):
-                over = True
-            else:
-                syntax, closing, run = read[0], read[1], after
+            text = texts[token] if 0 <= token < len(texts) else b""
+            found = spot.after.get(spot.mode.texts.get(text))
+            if found.__class__ is Spot:  # remembered, and it opens and closes nothing: most tokens
+                spot = found
+                continue
+            state = State(spot, frame)
+            read = state.read(text) if text else None
+            if read is None or closing.may_change(state, constraint.closers.get(token, 0)):
+                return count + PythonState(constraint, state, closing)._validate_each(tokens[count:])
+            spot, frame = read
+        return len(tokens)
+
+    def _validate_each(self, tokens: Sequence[int]) -> int:
+        state = self
+        for count, token in enumerate(tokens):
+            following = state.advance(token)
+            if following is None:
+                return count + (token in self._constraint.vocabulary.end and state._may_end())
+            state = following
         return len(tokens)
 
     def allowed(self) -> Bitmask | None:
@@ -251,7 +279,7 @@ class PythonState:
         mask = constraint.masks.mask(syntax)
         mask = mask & ~constraint.blanks.too_long(self._blanks)
         if syntax.machine.depth and closing is not None and (closing.may_cover or closing.right.best.depth):
-            refused = [t for t in constraint.closing if bit_is_set(mask, t) and self.advance(t) is None]
+            refused = [t for t in constraint.closers if bit_is_set(mask, t) and self.advance(t) is None]
             mask = mask & ~constraint.masks.sets.mask(refused)
         return mask | constraint.end_mask if self._may_end() else mask
 

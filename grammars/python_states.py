@@ -235,7 +235,7 @@ class Spot:
         self.top = top
         self.mode = mode
         self.viable = not mode.future or bool(mode.future & top.acceptable)
-        self.after: dict[Step, Spot | Turn | None] = {}
+        self.after: dict[Step | None, Spot | Turn | None] = {}
 
 
 class Turn(ABC):
