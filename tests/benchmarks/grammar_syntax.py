@@ -84,6 +84,18 @@ def library_texts(chance: random.Random) -> Iterator[str]:
                 yield text
 
 
+def unknown_texts(chance: random.Random) -> Iterator[str]:
+    """Real files that nothing was made from ahead, in random order, again and again: of the public data set where it
+    is, else the library's. (Warming reads modules of the library.)"""
+    folder = data_folder("fresh_fim")
+    if folder is None:
+        yield from library_texts(chance)
+        return
+    texts = [record["text"] for record in records(folder, "files*")]
+    while True:
+        yield from chance.sample(texts, len(texts))
+
+
 def prefixes(scale: float, _: list[Tokens]) -> Iterator[Figure]:
     """Every prefix of valid files."""
     cuts = refused = files = 0
@@ -163,7 +175,7 @@ def masks(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
     for each in tokens:
         chance = random.Random(4)
         samples: list[float] = []
-        for text in library_texts(chance):
+        for text in unknown_texts(chance):
             data = text.encode()
             for _ in range(4):
                 state = each.constraint.open(data, boundary(each, text, chance), suffix=False)
@@ -172,8 +184,8 @@ def masks(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
                 samples.append(time.perf_counter() - begin)
             if len(samples) >= 4000 * scale:
                 break
-        measured = samples[len(samples) // 4 :]  # the tables of the lexer's modes are made on first use
-        yield Figure(f"mask, {each.name}, ms p50 / p99", percentiles(measured, 1e-3), "0.3 / 5")
+        name = f"mask, {each.name}, first of {len(samples):,} states, ms p50 / p99"
+        yield Figure(name, percentiles(samples, 1e-3), "0.3 / 5")
 
 
 def boundary(each: Tokens, text: str, chance: random.Random) -> int:
@@ -184,23 +196,33 @@ def boundary(each: Tokens, text: str, chance: random.Random) -> int:
     return len(text[:start].encode()) + inner
 
 
+def cold(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
+    """`branches` before anything was made ahead, of the largest vocabulary."""
+    yield validated(scale, tokens[-1], "cold")
+
+
 def branches(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
-    """The next eight tokens of real files, validated from a fresh state."""
+    """The next eight tokens of real files, each branch validated once, from a fresh state."""
     for each in tokens:
-        chance = random.Random(5)
-        samples: list[float] = []
-        for text in library_texts(chance):
-            data = text.encode()
-            offset = boundary(each, text, chance)
-            branch = each.ids(data[offset:].decode("utf-8", "ignore")[:200])[:8]
-            state = each.constraint.open(data, offset, suffix=False)
-            begin = time.perf_counter()
-            state.validate(branch)
-            samples.append(time.perf_counter() - begin)
-            if len(samples) >= 4000 * scale:
-                break
-        measured = samples[len(samples) // 4 :]
-        yield Figure(f"branch of 8 tokens, {each.name}, µs p50 / p99", percentiles(measured, 1e-6), "20 / 200")
+        yield validated(scale, each, "warm")
+
+
+def validated(scale: float, each: Tokens, name: str) -> Figure:
+    """What branches cost that were never read before."""
+    chance = random.Random(name)
+    samples: list[float] = []
+    for text in unknown_texts(chance):
+        data = text.encode()
+        offset = boundary(each, text, chance)
+        branch = each.ids(data[offset:].decode("utf-8", "ignore")[:200])[:8]
+        state = each.constraint.open(data, offset, suffix=False)
+        begin = time.perf_counter()
+        state.validate(branch)
+        samples.append(time.perf_counter() - begin)
+        if len(samples) >= 4000 * scale:
+            break
+    row = f"branch of 8 tokens, {each.name}, {name}, {len(samples):,} branches, µs p50 / p99"
+    return Figure(row, percentiles(samples, 1e-6), "20 / 200")
 
 
 def opening(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
@@ -260,6 +282,7 @@ def stopping(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
 
 
 FIGURES: dict[str, Callable[[float, list[Tokens]], Iterator[Figure]]] = {
+    "cold": cold,
     "prefixes": prefixes,
     "walk": walk,
     "refusals": refusals,
@@ -278,6 +301,14 @@ def provisioned_tokenizers() -> list[Path]:
     return sorted(found, key=lambda path: path.stat().st_size)
 
 
+def warm(tokens: list[Tokens]) -> None:
+    """What the worker does once its models are loaded; a second time it costs little."""
+    for each in tokens:
+        each.constraint.warm()
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -289,12 +320,10 @@ def main() -> None:
     tokens = [Tokens.read(path) for path in options.tokenizers or provisioned_tokenizers()]
     if not tokens:
         sys.exit("no tokenizer: pull a model first (draftwood models pull smollm2-135m), or name one")
-    for each in tokens:
-        each.constraint.warm()
-    gc.collect()
-    gc.freeze()  # as the worker does once its models are loaded
     rows: list[Figure] = []
     for name in options.figures.split(","):
+        if name != "cold":
+            warm(tokens)
         for figure in FIGURES[name](options.scale, tokens):
             rows.append(figure)
             if not options.json:

@@ -16,7 +16,23 @@ from tests.grammars.syntax.corpus import library_files
 from tests.grammars.syntax.test_cuts import HOPELESS, VALID, cases
 
 PIECES = (Path(__file__).parent / "pieces.txt").read_text(encoding="utf-8").split()
-LINES = ["):\n", "):\n\n", ")\n", ",\n", '"""\n', "\\\n", "} \n", "# \n\n", "\n\n x"]
+LINES = [
+    "-" * 40,
+    "~~",
+    "--",
+    "-~-",
+    "=----",
+    ") ---",
+    "):\n",
+    "):\n\n",
+    ")\n",
+    ",\n",
+    '"""\n',
+    "\\\n",
+    "} \n",
+    "# \n\n",
+    "\n\n x",
+]
 BLANKS = [
     " ",
     "  ",
