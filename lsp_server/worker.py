@@ -24,38 +24,14 @@ from pydantic import ValidationError
 from decoding.errors import Cancelled, DraftwoodError
 from decoding.messages import Chunk, Completion, Edit, EngineOptions, ModelProgress, Snapshot
 from decoding.reasoning.requests import CommandRequest, CommandResult
-from lsp_server.wire import (
-    HEADER_BYTES,
-    Cancel,
-    Command,
-    Complete,
-    Describe,
-    Done,
-    Emitted,
-    Failed,
-    Forget,
-    Load,
-    LoadFailed,
-    Loading,
-    Patch,
-    Ping,
-    Pong,
-    Ready,
-    Report,
-    Request,
-    Sync,
-    Warm,
-    body_length,
-    frame,
-    read_request,
-)
+from lsp_server import wire
 
 log = logging.getLogger(__name__)
 
-Job = Complete | Warm | Describe | Command
+Job = wire.Complete | wire.Warm | wire.Describe | wire.Command
 POLITENESS = 3
 """The editor and the server's event loop come first where cores are scarce."""
-JOB_KINDS = (Complete, Warm, Describe, Command)
+JOB_KINDS = (wire.Complete, wire.Warm, wire.Describe, wire.Command)
 
 
 class Assistant(Protocol):
@@ -101,7 +77,7 @@ class Mirror:
         self._shown: int | None = None
         self._edits: tuple[Edit, ...] = ()
 
-    def sync(self, message: Sync) -> None:
+    def sync(self, message: wire.Sync) -> None:
         """Follows the document. Raises LookupError if the patches are for another revision than ours."""
         if message.base is None:
             self._data, self._shown, self._edits = b"", None, ()
@@ -111,7 +87,7 @@ class Mirror:
         self._edits += edits
         self._language, self._revision = message.language, message.revision
 
-    def snapshot(self, uri: str, offset: int, patches: tuple[Patch, ...], job: int) -> Snapshot:
+    def snapshot(self, uri: str, offset: int, patches: tuple[wire.Patch, ...], job: int) -> Snapshot:
         """The document for the assistant. One with patches is a version of its own that nothing builds on."""
         if patches:
             data, _ = patched(self._data, patches)
@@ -130,7 +106,7 @@ class Mirror:
         return snapshot
 
 
-def patched(data: bytes, patches: tuple[Patch, ...]) -> tuple[bytes, tuple[Edit, ...]]:
+def patched(data: bytes, patches: tuple[wire.Patch, ...]) -> tuple[bytes, tuple[Edit, ...]]:
     """`data` after `patches`, and those as edits."""
     edits = []
     for patch in patches:
@@ -147,8 +123,8 @@ class Worker:
         self._source = source
         self._sink = sink
         self._sending = threading.Lock()
-        self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._commands: deque[Command] = deque()
+        self._queue: queue.SimpleQueue[wire.Request] = queue.SimpleQueue()
+        self._commands: deque[wire.Command] = deque()
         self._cancelled: set[int] = set()
         self._waiting: set[int] = set()
         self._engine_steps = 0
@@ -158,7 +134,7 @@ class Worker:
         """Serves until the server is gone. Returns only where no assistant could be made."""
         threading.Thread(target=self._read, name="reader", daemon=True).start()
         first = self._queue.get()
-        assistant = self._load(first) if isinstance(first, Load) else None
+        assistant = self._load(first) if isinstance(first, wire.Load) else None
         if assistant is None:
             return
         while True:
@@ -179,25 +155,25 @@ class Worker:
                 return used
             used |= self._take(assistant, message)
 
-    def _take(self, assistant: Assistant, message: Request) -> bool:
+    def _take(self, assistant: Assistant, message: wire.Request) -> bool:
         """Serves a message, or puts a command in the line; whether the engine was used."""
-        if isinstance(message, Command):
+        if isinstance(message, wire.Command):
             self._commands.append(message)
             return False
         self._serve(assistant, message)
-        return isinstance(message, Complete | Warm)
+        return isinstance(message, wire.Complete | wire.Warm)
 
     def _read(self) -> None:
         while body := self._read_frame():
             try:
-                message = read_request(body)
+                message = wire.read_request(body)
             except ValidationError as error:
                 log.error("a message that is none of ours: %d errors", error.error_count())
                 continue
-            if isinstance(message, Cancel):
+            if isinstance(message, wire.Cancel):
                 self._cancelled.update({message.job} & self._waiting)
-            elif isinstance(message, Ping):
-                self._send(Pong(engine_steps=self._engine_steps))
+            elif isinstance(message, wire.Ping):
+                self._send(wire.Pong(engine_steps=self._engine_steps))
             else:
                 if isinstance(message, JOB_KINDS):
                     self._waiting.add(message.job)
@@ -205,35 +181,35 @@ class Worker:
         os._exit(0)  # the server is gone: nobody wants what the engine is doing, and it holds nothing to save
 
     def _read_frame(self) -> bytes:
-        header = self._source.read(HEADER_BYTES)
-        return self._source.read(body_length(header)) if len(header) == HEADER_BYTES else b""
+        header = self._source.read(wire.HEADER_BYTES)
+        return self._source.read(wire.body_length(header)) if len(header) == wire.HEADER_BYTES else b""
 
-    def _send(self, report: Report) -> None:
+    def _send(self, report: wire.Report) -> None:
         with self._sending:
-            self._sink.write(frame(report))
+            self._sink.write(wire.frame(report))
             self._sink.flush()
 
-    def _load(self, message: Load) -> Assistant | None:
+    def _load(self, message: wire.Load) -> Assistant | None:
         module, _, name = message.factory.partition(":")
         try:
             assistant: Assistant = getattr(importlib.import_module(module), name)(message.options, self._progress)
-            self._send(Ready(facts=dict(assistant.describe())))
+            self._send(wire.Ready(facts=dict(assistant.describe())))
         except DraftwoodError as error:
-            self._send(LoadFailed(message=str(error)))
+            self._send(wire.LoadFailed(message=str(error)))
         except Exception as error:
             log.exception("the assistant cannot be made")
-            self._send(LoadFailed(message=f"the model cannot be loaded ({type(error).__name__}); see the log"))
+            self._send(wire.LoadFailed(message=f"the model cannot be loaded ({type(error).__name__}); see the log"))
         else:
             return assistant
         return None
 
     def _progress(self, progress: ModelProgress) -> None:
-        self._send(Loading(progress=progress))
+        self._send(wire.Loading(progress=progress))
 
-    def _serve(self, assistant: Assistant, message: Request) -> None:
-        if isinstance(message, Sync):
+    def _serve(self, assistant: Assistant, message: wire.Request) -> None:
+        if isinstance(message, wire.Sync):
             self._sync(message)
-        elif isinstance(message, Forget):
+        elif isinstance(message, wire.Forget):
             self._mirrors.pop(message.uri, None)
             assistant.forget(message.uri)
         elif isinstance(message, JOB_KINDS):
@@ -241,48 +217,48 @@ class Worker:
             self._waiting.discard(message.job)
             self._cancelled.discard(message.job)
 
-    def _sync(self, message: Sync) -> None:
+    def _sync(self, message: wire.Sync) -> None:
         try:
             self._mirrors.setdefault(message.uri, Mirror()).sync(message)
         except LookupError as error:
             log.error("out of step with the server: %s", error)
             self._mirrors.pop(message.uri)
 
-    def _outcome(self, assistant: Assistant, job: Job) -> Report:
+    def _outcome(self, assistant: Assistant, job: Job) -> wire.Report:
         """What became of a job. Whatever the engine raises ends the job, not the worker."""
         try:
             return self._run(assistant, job)
         except Cancelled:
-            return Done(job=job.job)
+            return wire.Done(job=job.job)
         except DraftwoodError as error:
-            return Failed(job=job.job, message=str(error))
+            return wire.Failed(job=job.job, message=str(error))
         except Exception as error:  # noqa: BLE001 - the boundary of the process; its message may quote source text
-            return Failed(job=job.job, message=f"internal error: {type(error).__name__} in {_place(error)}")
+            return wire.Failed(job=job.job, message=f"internal error: {type(error).__name__} in {_place(error)}")
 
-    def _run(self, assistant: Assistant, job: Job) -> Report:
+    def _run(self, assistant: Assistant, job: Job) -> wire.Report:
         def cancelled() -> bool:
             self._engine_steps += 1
             return job.job in self._cancelled
 
         def emit(chunk: Chunk) -> None:
             self._engine_steps += 1
-            self._send(Emitted(job=job.job, chunk=chunk))
+            self._send(wire.Emitted(job=job.job, chunk=chunk))
 
         if cancelled():
             raise Cancelled
-        if isinstance(job, Command):
+        if isinstance(job, wire.Command):
             result = assistant.command(job.request, job.options, cancelled, emit, lambda: self._serve_urgent(assistant))
-            return Done(job=job.job, result=result)
-        if isinstance(job, Describe):
-            return Done(job=job.job, facts=dict(assistant.describe()))
+            return wire.Done(job=job.job, result=result)
+        if isinstance(job, wire.Describe):
+            return wire.Done(job=job.job, facts=dict(assistant.describe()))
         mirror = self._mirrors.get(job.uri)
         if mirror is None:
-            return Failed(job=job.job, message="the document is not known to the worker")
+            return wire.Failed(job=job.job, message="the document is not known to the worker")
         snapshot = mirror.snapshot(job.uri, job.offset, job.patches, job.job)
-        if isinstance(job, Warm):
+        if isinstance(job, wire.Warm):
             assistant.warm(snapshot, job.options, cancelled)
-            return Done(job=job.job)
-        return Done(job=job.job, completions=tuple(assistant.complete(snapshot, job.options, cancelled, emit)))
+            return wire.Done(job=job.job)
+        return wire.Done(job=job.job, completions=tuple(assistant.complete(snapshot, job.options, cancelled, emit)))
 
 
 def _place(error: Exception) -> str:

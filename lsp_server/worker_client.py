@@ -22,33 +22,9 @@ from pydantic import ValidationError
 from decoding.errors import ModelError, WorkerDied
 from decoding.messages import Chunk, Completion, EngineOptions
 from decoding.reasoning.requests import CommandRequest, CommandResult
+from lsp_server import wire
 from lsp_server.documents import View
 from lsp_server.lines import decode
-from lsp_server.wire import (
-    HEADER_BYTES,
-    Cancel,
-    Command,
-    Complete,
-    Describe,
-    Done,
-    Emitted,
-    Failed,
-    Forget,
-    Load,
-    LoadFailed,
-    Loading,
-    Patch,
-    Ping,
-    Pong,
-    Ready,
-    Report,
-    Request,
-    Sync,
-    Warm,
-    body_length,
-    frame,
-    read_report,
-)
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +63,7 @@ class Patience:
 
 @dataclass(slots=True)
 class _Job:
-    future: asyncio.Future[Done]
+    future: asyncio.Future[wire.Done]
     on_chunk: Callable[[Chunk], None] | None = None
 
 
@@ -147,7 +123,7 @@ class WorkerClient:
         Raises WorkerDied, and ModelError if the engine failed. Cancelling the task stops the engine.
         """
         number = next(self._numbers)
-        message = Complete(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
+        message = wire.Complete(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         return (await self._run(message, view, on_chunk)).completions
 
     async def command(
@@ -155,7 +131,7 @@ class WorkerClient:
     ) -> CommandResult:
         """Runs a command; chunks are Markdown. Raises WorkerDied, and ModelError with one line for people. Cancelling
         the task stops the engine."""
-        message = Command(job=next(self._numbers), request=request, options=options)
+        message = wire.Command(job=next(self._numbers), request=request, options=options)
         result = (await self._run(message, None, on_chunk)).result
         if result is None:
             raise ModelError("the answer was cut off")
@@ -164,24 +140,24 @@ class WorkerClient:
     async def warm(self, view: View, options: EngineOptions) -> None:
         """Prefills for a completion at the view's cursor."""
         number = next(self._numbers)
-        message = Warm(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
+        message = wire.Warm(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         await self._run(message, view)
 
     async def describe(self) -> dict[str, Any]:
         """What the assistant says of itself."""
-        return (await self._run(Describe(job=next(self._numbers)))).facts
+        return (await self._run(wire.Describe(job=next(self._numbers)))).facts
 
     def forget(self, uri: str) -> None:
         """A document was closed."""
         if self._known.pop(uri, None) is not None:
-            self._send(Forget(uri=uri))
+            self._send(wire.Forget(uri=uri))
 
     async def _run(
         self,
-        message: Complete | Warm | Describe | Command,
+        message: wire.Complete | wire.Warm | wire.Describe | wire.Command,
         view: View | None = None,
         on_chunk: Callable[[Chunk], None] | None = None,
-    ) -> Done:
+    ) -> wire.Done:
         await self._wait_until_ready()
         if view is not None:
             self._sync(view)
@@ -190,7 +166,7 @@ class WorkerClient:
         try:
             return await job.future
         except asyncio.CancelledError:
-            self._send(Cancel(job=message.job))
+            self._send(wire.Cancel(job=message.job))
             raise
         finally:
             self._jobs.pop(message.job, None)
@@ -219,15 +195,15 @@ class WorkerClient:
         changes = view.log.between(known, view.revision) if known is not None else None
         if changes is None:
             known = None
-            changed = [Patch(start=0, old_end=0, text=decode(view.document_data))]
+            changed = [wire.Patch(start=0, old_end=0, text=decode(view.document_data))]
         else:
             changed = [
-                Patch(start=change.edit.start, old_end=change.edit.old_end, text=decode(change.inserted))
+                wire.Patch(start=change.edit.start, old_end=change.edit.old_end, text=decode(change.inserted))
                 for change in changes
             ]
         self._known[view.uri] = view.revision
         self._send(
-            Sync(
+            wire.Sync(
                 uri=view.uri,
                 language=view.language,
                 base=known,
@@ -236,10 +212,10 @@ class WorkerClient:
             )
         )
 
-    def _send(self, message: Request) -> None:
+    def _send(self, message: wire.Request) -> None:
         """Hands a message to the pipe. A worker that just died is noticed by its reader, not here."""
         if self._process is not None and self._process.stdin is not None and not self._process.stdin.is_closing():
-            self._process.stdin.write(frame(message))
+            self._process.stdin.write(wire.frame(message))
 
     async def _live(self) -> None:
         """Restarts the worker for as long as the server runs."""
@@ -271,7 +247,7 @@ class WorkerClient:
         )
         watchdog = asyncio.create_task(self._watch(process))
         try:
-            self._send(Load(factory=self._factory, options=self._options))
+            self._send(wire.Load(factory=self._factory, options=self._options))
             await self._listen(process)
         finally:
             watchdog.cancel()
@@ -284,8 +260,8 @@ class WorkerClient:
         assert process.stdout is not None
         while True:
             try:
-                header = await process.stdout.readexactly(HEADER_BYTES)
-                report = read_report(await process.stdout.readexactly(body_length(header)))
+                header = await process.stdout.readexactly(wire.HEADER_BYTES)
+                report = wire.read_report(await process.stdout.readexactly(wire.body_length(header)))
             except asyncio.IncompleteReadError:
                 return
             except ValidationError as error:
@@ -293,30 +269,30 @@ class WorkerClient:
                 return
             self._take(report)
 
-    def _take(self, report: Report) -> None:
-        if isinstance(report, Pong):
+    def _take(self, report: wire.Report) -> None:
+        if isinstance(report, wire.Pong):
             self._signs_of_life += report.engine_steps != self._engine_steps
             self._engine_steps = report.engine_steps
             return
         self._signs_of_life += 1
-        if isinstance(report, Loading):
+        if isinstance(report, wire.Loading):
             progress = report.progress
             state: State = "downloading" if progress.stage in ("download", "convert") else "loading"
             self._on_status(WorkerStatus(state, progress.fraction, progress.message or None))
-        elif isinstance(report, Ready):
+        elif isinstance(report, wire.Ready):
             self._ready.set()
             self._on_status(WorkerStatus("ready", facts=report.facts))
-        elif isinstance(report, LoadFailed):
+        elif isinstance(report, wire.LoadFailed):
             raise ModelError(report.message)
         elif job := self._jobs.get(report.job):
             self._take_for_job(job, report)
 
-    def _take_for_job(self, job: _Job, report: Emitted | Done | Failed) -> None:
-        if isinstance(report, Emitted):
+    def _take_for_job(self, job: _Job, report: wire.Emitted | wire.Done | wire.Failed) -> None:
+        if isinstance(report, wire.Emitted):
             if job.on_chunk is not None:
                 job.on_chunk(report.chunk)
         elif not job.future.done():
-            if isinstance(report, Done):
+            if isinstance(report, wire.Done):
                 job.future.set_result(report)
             else:
                 job.future.set_exception(ModelError(report.message))
@@ -339,7 +315,7 @@ class WorkerClient:
                 process.kill()
                 return
             if self._jobs:
-                self._send(Ping())
+                self._send(wire.Ping())
 
     def _bury(self) -> None:
         """Forgets a worker: its jobs fail, and the next one knows no documents."""
