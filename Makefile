@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 INSTALL_INPUTS := pyproject.toml setup.py tools/install.py $(wildcard decoding/native/*.cpp decoding/native/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format bench bench-grammar vsix clean
+.PHONY: help demo test test-fast check format bench bench-grammar bench-keys soak vsix clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,15 @@ bench: $(VENV)/installed-test ## Measure this machine
 
 bench-grammar: $(VENV)/installed-test ## Measure the syntax constraint: soundness, what it refuses, what it costs
 	$(BIN)/python -m tests.benchmarks.grammar_syntax
+
+bench-keys: $(VENV)/installed-test ## Measure what a keystroke costs: typed, recorded and shuffled, with the server and without a model
+	$(BIN)/python -m tests.benchmarks.replay_server
+	$(BIN)/python -m tests.benchmarks.replay
+	$(BIN)/python -m tests.benchmarks.replay_recorded
+	$(BIN)/python -m tests.benchmarks.fuzz_engine
+
+soak: $(VENV)/installed-test ## Watch memory, processes and answers over 20,000 requests in 25 minutes
+	$(BIN)/python -m tests.benchmarks.soak
 
 vsix: ## Package the VS Code extension
 	cd editor-client/vscode && npm ci && npm run package

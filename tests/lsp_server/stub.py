@@ -8,11 +8,14 @@ The model's name sets the pace: `stub?token=0.01&load=0.5` (seconds).
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 import zlib
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
+
+import psutil
 
 from decoding.errors import ModelError
 from decoding.messages import Chunk, Completion, EngineOptions, ModelProgress, Snapshot, Stats
@@ -121,7 +124,17 @@ def misbehave(text: str) -> None:
     if "REFUSE_NOW" in text:
         raise ModelError("not enough memory: close something")
     if "EXHAUST_NOW" in text:
-        raise MemoryError
+        exhaust_memory()
+
+
+def exhaust_memory() -> None:
+    """Asks for more than the process may have."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + 2**26, before[1]))
+    try:
+        bytearray(2**30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def completion(text: str, snapshot: Snapshot, stop: str, model: str) -> Completion:
