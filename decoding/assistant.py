@@ -402,7 +402,7 @@ class Assistant:
         data = snapshot.text.encode("utf-8", "surrogatepass")
         start = snapshot.offset - len(prompt.healed)
         # What was taken back is generated again, so the state stands before it.
-        syntax = self.python.open(data[:start] + data[snapshot.offset :], start)
+        syntax = self.python.open(data, snapshot.offset, again=len(prompt.healed))
         if syntax.off_reason is not None:
             return Guide(free, free, off_reason=syntax.off_reason)
         state = self._healed(prompt, self._scoped(syntax, data, start, snapshot, options))

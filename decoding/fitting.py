@@ -15,8 +15,8 @@ from decoding.trimming import Trimmed
 
 _MOST_CUTS = 48
 """Places that are tried, from the end; a text that fits nowhere near its end is worth nothing."""
-_SEAM = re.compile(r"(?<=\S)(?=\s)|(?<=\w)(?=[^\w\s])|(?<=[^\w\s])(?=\S)")
-"""Where a text may be cut: never inside a word, never behind blanks."""
+_SEAM = re.compile(r"(?<=\S)(?=\s)|(?<=\w)(?=[^\w\s'\"])|(?<=[^\w\s])(?=\S)")
+"""Where a text may be cut: never inside a word or between the letters and the quote of a string, nor behind blanks."""
 
 _GIVES_MEANING = re.compile(r"\s*(?:[-+*/%&|^@<>]{0,2}=(?!=)|:)")
 """What makes of the words before it something else than they are alone: a target, a key, a header."""

@@ -64,6 +64,7 @@ class Closing:
         low: the fewest brackets that were open since the cursor; -1 where nothing stands after it to close any.
         covers: whether closers are still written over those after the cursor: all were so far.
         string: the string of the cursor, where that is still open and the text after the cursor closes it; else None.
+        skip: bytes that are read again: they stand before the cursor.
         in_field: the cursor is in a replacement field of an f-string: nothing is written over there.
     """
 
@@ -72,17 +73,18 @@ class Closing:
     covers: bool = True
     string: OpenString | None = None
     in_field: bool = False
+    skip: int = 0
 
     @classmethod
-    def at(cls, right: RightContext) -> Closing:
-        """Nothing was read yet."""
+    def at(cls, right: RightContext, skip: int = 0) -> Closing:
+        """Nothing was read yet; so many bytes before the cursor will be read again first."""
         cursor = right.cursor
         string = OpenString.of(cursor.mode)
         in_field = string is None and _level(cursor.mode)[0] > 0
         begun = in_field and isinstance(cursor.mode, Literal)  # the next byte may double the brace
         owed = string is not None and bool(right.suffix) and right.fits(cursor)
         low = cursor.machine.depth + begun if right.suffix.strip() else -1
-        return cls(right, low, string=string if owed else None, in_field=in_field)
+        return cls(right, low, string=string if owed else None, in_field=in_field, skip=skip)
 
     @property
     def may_cover(self) -> bool:
@@ -91,6 +93,11 @@ class Closing:
 
     def after(self, state: State, text: bytes, read: State) -> Closing | Over | None:
         """The closing after `text`, which leads from `state` to `read`; None where it closes what it must not."""
+        if self.skip:
+            begun, rest = text[: self.skip], text[self.skip :]
+            ready = replace(self, skip=self.skip - len(begun))
+            cursor = state.run(begun) if rest else None
+            return ready.after(cursor, rest, read) if cursor is not None else ready
         if (self.string is None and read.frame is state.frame) or not CLOSING.search(text):
             return self
         closing: Closing | Over | None = self
@@ -104,7 +111,7 @@ class Closing:
 
     def may_change(self, state: State, closers: int) -> bool:
         """Whether reading a text with so many closing brackets after `state` may close what was open before."""
-        return self.string is not None or state.frame.depth - closers < self.low
+        return self.skip > 0 or self.string is not None or state.frame.depth - closers < self.low
 
     def _step(self, state: State, byte: int, following: State) -> Closing | Over | None:
         closing: Closing | Over | None = self

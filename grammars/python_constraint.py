@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.constraint import Bitmask, bit_is_set, bitmask_of
-from grammars.python_closing import Closing, Over
+from grammars.python_closing import OVER, Closing, Over
 from grammars.python_cursor import LineCache, open_at_cursor
 from grammars.python_filling import Gap
 from grammars.python_masks import SyntaxMasks
@@ -28,6 +28,7 @@ _MOST_SPACES = 160
 no more than 72 other blanks; models that loop write either without end."""
 _BLANKS = b" \t\n\r\f"
 _CLOSERS = (b")", b"]", b"}")
+_FENCE = b"`"
 _WARM_STEP = 7
 _WARM_MASKS = 40
 _PIECE = re.compile(rb" ?[A-Za-z_]+|[0-9]| +|\n *|[^\sA-Za-z0-9_]+|[^A-Za-z_]")
@@ -102,6 +103,7 @@ class PythonConstraint:
         counts = {token: sum(map(vocabulary.tokens[token].count, _CLOSERS)) for token in self.masks.sets.ordinary}
         self.closers = {token: count for token, count in counts.items() if count}
         self.end_mask = self.masks.sets.mask(vocabulary.end)
+        self.fences = self.masks.sets.mask(self.masks.sets.where(lambda text: text.startswith(_FENCE)))
 
     def warm(self) -> None:
         """Make what most requests need: all of `warming` at once, one to three seconds for 152,000 tokens."""
@@ -136,22 +138,27 @@ class PythonConstraint:
                 self.masks.mask(state)
                 yield
 
-    def open(self, text: bytes, offset: int, *, suffix: bool = True) -> PythonState:
+    def open(self, text: bytes, offset: int, *, suffix: bool = True, again: int = 0) -> PythonState:
         """The state at byte `offset` of a document.
 
         Args:
             text: the whole document, UTF-8.
             offset: the cursor. What stands after it decides where the completion may end.
             suffix: False where what is generated replaces everything after the cursor.
+            again: so many bytes before the cursor will be read again: the state stands before them.
 
         Never raises and never blocks: where the code at the cursor is broken already, the state allows everything
         and says why in `off_reason`.
         """
-        opened = open_at_cursor(text[:offset], self._lines)
+        begin = offset - again
+        opened = open_at_cursor(text[:begin], self._lines)
         if opened.state is None:
             return PythonState(self, None, None, off_reason=opened.off_reason)
-        right = RightContext(text[offset:] if suffix else b"", opened.state)
-        return PythonState(self, opened.state, Closing.at(right))
+        cursor = opened.state.run(text[begin:offset])
+        if cursor is None:
+            return PythonState(self, None, None, off_reason="the code at the cursor is broken")
+        right = RightContext(text[offset:] if suffix else b"", cursor)
+        return PythonState(self, opened.state, Closing.at(right, again))
 
     def gap(self, text: bytes, offset: int) -> Gap:
         """The gap at byte `offset` of a document, to ask what fits there."""
@@ -220,8 +227,9 @@ class PythonState:
         text = texts[token] if 0 <= token < len(texts) else b""
         read = syntax.read(text) if text else None
         if read is None:
-            return None
-        if closing.string is None and read.frame is syntax.frame:
+            # Models close the fence of an answer where they have no more to say: in code it can only be that.
+            return (syntax, OVER) if text.startswith(_FENCE) and closing.right.may_end(syntax) else None
+        if closing.string is None and not closing.skip and read.frame is syntax.frame:
             return read, closing
         after = closing.after(syntax, text, read)
         return None if after is None else (read, after)
@@ -240,7 +248,12 @@ class PythonState:
         constraint, syntax, closing = self._constraint, self._syntax, self._closing
         if syntax is None or closing is None:
             return len(tokens)
-        if self._over or closing.string is not None or constraint.blanks.may_be_too_long(self._blanks, tokens):
+        if (
+            self._over
+            or closing.string is not None
+            or closing.skip
+            or constraint.blanks.may_be_too_long(self._blanks, tokens)
+        ):
             return self._validate_each(tokens)
         texts = constraint.vocabulary.tokens
         spot, frame = syntax
@@ -281,7 +294,7 @@ class PythonState:
         if syntax.machine.depth and closing is not None and (closing.may_cover or closing.right.best.depth):
             refused = [t for t in constraint.closers if bit_is_set(mask, t) and self.advance(t) is None]
             mask = mask & ~constraint.masks.sets.mask(refused)
-        return mask | constraint.end_mask if self._may_end() else mask
+        return mask | constraint.end_mask | constraint.fences if self._may_end() else mask
 
     def penalty(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """Syntax has no soft preferences."""

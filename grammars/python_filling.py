@@ -19,25 +19,25 @@ class Gap:
     Attributes:
         before: the syntax before the gap, None where the document is broken there: then everything fits.
         after: the bytes from `start` on.
-        begun: a statement stands before the gap on its line.
+        begun: what stands before the gap on its line.
     """
 
     before: State | None
     after: bytes
-    begun: bool = False
+    begun: bytes = b""
     _rights: dict[int, RightContext] = field(default_factory=dict)
 
     @classmethod
     def at(cls, document: bytes, offset: int, lines: LineCache | None = None) -> Gap:
         """The gap that begins at byte `offset`. `lines` saves reading what a former call has read."""
         line = document[document.rfind(b"\n", 0, offset) + 1 : offset]
-        return cls(open_at_cursor(document[:offset], lines).state, document[offset:], begun=bool(line.strip()))
+        return cls(open_at_cursor(document[:offset], lines).state, document[offset:], begun=line)
 
     def fits(self, text: bytes, replaced: int = 0) -> bool:
         """Whether `text` can be read where the gap is, and the document behind the next `replaced` bytes after it
         without a mistake that the best filling would not leave.
 
-        A header that was begun before the gap may be finished, though its body is not there yet.
+        A header or decorator that was begun before the gap may be finished, though what belongs to it is not there yet.
         """
         if self.before is None:
             return True
@@ -49,5 +49,14 @@ class Gap:
             right = self._rights[replaced] = RightContext(self.after[replaced:], self.before)
         if right.may_end(state):
             return True
-        body = state.run(b" pass") if self.begun and text.rstrip().endswith(b":") else None
-        return body is not None and right.may_end(body)
+        rest = self._missing(text)
+        whole = state.run(rest) if rest else None
+        return whole is not None and right.may_end(whole)
+
+    def _missing(self, text: bytes) -> bytes:
+        """What a header or decorator lacks that was begun before the gap and is finished in it."""
+        if self.begun.strip() and text.rstrip().endswith(b":"):
+            return b" pass"
+        if self.begun.lstrip().startswith(b"@"):
+            return b"\n" + self.begun[: -len(self.begun.lstrip())] + b"def x(): pass"
+        return b""

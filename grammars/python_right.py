@@ -137,13 +137,22 @@ class RightContext:
             if following is None:  # a `case`
                 return _READ
             machine, column = following.machine, line.column
-        # Where the file ends in a block, it leaves those that the gap opened, too: a `try` needs its `except` by then.
-        if column != 0 and self.suffix.count(b"\n", position) <= _MANY_LINES:
-            left: Machine | None = machine
-            while left is not None and left.indents.depth > self.cursor.machine.indents.depth:
-                left = left.dedented()
-            return position if left is None else _READ
+        if column != 0 and self.suffix.count(b"\n", position) <= _MANY_LINES and not self._may_be_last(machine):
+            return position
         return _READ
+
+    def _may_be_last(self, machine: Machine) -> bool:
+        """Whether the file may end at the begin of a line: it leaves the blocks that the gap opened, and a header has a
+        body, a `try` its `except` by then. Blocks that were open at the cursor may lack something all the while."""
+        column, alternate, *_ = machine.indents
+        same = machine.after(Line(column, alternate))
+        code = machine.language.lexer.get(Space, ())
+        if same is None or same.state(code).run(b"pass") is None:
+            return False
+        left: Machine | None = machine
+        while left is not None and left.indents.depth > self.cursor.machine.indents.depth:
+            left = left.dedented()
+        return left is not None
 
     def _returns_from(self, position: int) -> list[tuple[Line, bytes]]:
         found = self._returns.get(position)

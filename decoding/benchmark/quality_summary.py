@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from decoding.benchmark.figures import Figure, bootstrap
+from decoding.benchmark.figures import Figure, bootstrap, ratio_of_sums
 from decoding.benchmark.quality import BASELINE, Result, Score
 
 SCORES = tuple(field.name for field in fields(Score))
@@ -21,7 +21,8 @@ def quality_summary(results: Sequence[Result]) -> dict[str, dict[str, dict[str, 
 
     A figure has `n`, `mean`, `low`, `high` (95%, bootstrap over points). That of a constrained variant has also its
     `difference` to the baseline with `difference_low` and `difference_high`, over the `pairs` points where both have
-    the score; `undefined` has the `ratio` of the sums and its bounds, too.
+    the score; `undefined` has the `ratio` of the sums and its bounds, too. `tokens a pass` is a mean over all tokens,
+    `time` the decoding time over the baseline's where both wrote the same.
     """
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for name in dict.fromkeys(result.set for result in results):
@@ -35,7 +36,25 @@ def quality_summary(results: Sequence[Result]) -> dict[str, dict[str, dict[str, 
                 for key in SCORES
                 if any(score[key] is not None for score in scores.values())
             }
+            rows[variant] |= _speed([r for r in of_set if r.variant == variant], of_set)
     return table
+
+
+def _speed(mine: list[Result], every: list[Result]) -> dict[str, dict[str, Any]]:
+    """Tokens a pass, and decoding time against the baseline's where that wrote the same."""
+    passes = [(float(result.tokens), float(result.steps)) for result in mine if result.steps]
+    found = {"tokens a pass": {"n": len(passes), **_named(bootstrap(passes, ratio_of_sums), "mean", "")}}
+    theirs = {result.point: result for result in every if result.variant == BASELINE}
+    pairs = [
+        (result.decode_ms, other.decode_ms)
+        for result in mine
+        if result.variant != BASELINE
+        and (other := theirs.get(result.point))
+        and (other.suggestion, other.tokens) == (result.suggestion, result.tokens)
+    ]
+    if pairs:
+        found["time"] = {"n": len(pairs), **_named(bootstrap(pairs, ratio_of_sums), "mean", "")}
+    return found
 
 
 def _scores(results: Sequence[Result], variant: str) -> dict[str, dict[str, float | None]]:

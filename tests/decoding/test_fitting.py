@@ -46,6 +46,7 @@ def shown(marked: str, raw: str, *, finished: bool = False, multiline: bool = Fa
         ("for |:\n    pass\n", "x", None),
         ("import |\n", "os as", "import os\n"),
         ("f'{|}'\n", "a[", "f'{a}'\n"),
+        ("|\n", "x = f'", None),  # `f` alone would be a name
         ("|\n", "path =", None),  # a name alone would say something else
         ("|\n", "path = a.", "path = a\n"),
         ("d = {|}\n", "'a': 1, 'b'", "d = {'a': 1,}\n"),
@@ -66,6 +67,9 @@ def test_a_line_that_the_budget_cuts_leaves_the_file_in_order(marked: str, raw: 
         ("if (isinstance(x, |) or (\n    y)): pass\n", "int) or (\n", "if (isinstance(x, int) or (\n    y)): pass\n"),
         ("a|\n    'k': 1})\n", ".update(1)\n", None),
         ("a|\n    'k': 1})\n", ".update({\n", "a.update({\n    'k': 1})\n"),
+        ("def f():\n    |\n", "if x:\n", None),
+        ("def f():\n    |\n    return 1\n", "if x:\n", None),
+        ("def f():\n    if |\n", "x:\n", "def f():\n    if x:\n"),
     ],
 )
 def test_a_line_that_ends_too_early_is_cut_or_not_shown(marked: str, raw: str, joined: str | None) -> None:

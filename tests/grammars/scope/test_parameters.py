@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grammars.scope_constraint import ScopeConstraint, ScopeState
+from grammars.scope_constraint import Penalties, ScopeConstraint, ScopeState
 from grammars.scope_index import ScopeIndex
 from grammars.scope_parameters import KnownParameters
 from grammars.scopes import visible_names
@@ -26,7 +26,7 @@ TOKENS += [
 ]
 END = len(TOKENS)
 VOCABULARY = Vocabulary.from_tokens([*TOKENS, b"<end>"], special=[END], end=[END])
-LOAD = -4.0
+LOAD = Penalties().load
 
 CODE = """\
 def plain(value, width=1, *rest, height: int = 2, **): pass

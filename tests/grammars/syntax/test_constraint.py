@@ -186,6 +186,46 @@ def test_nothing_is_closed_before_the_completion_may_end(constraint: PythonConst
     assert write(state, "(b)") is not None, "its own brackets may be closed"
 
 
+@pytest.mark.parametrize(
+    ("text", "again", "written", "may_stop"),
+    [
+        ("x = [len(|)]\n", 1, "(a)]", True),
+        ("x = [len(|)]\n", 4, "len(a)]", True),
+        ("x = [len(|)]\n", 1, "(a", True),
+        ("x = [len(|)]\n", 1, "(a)", True),
+        ("x = [f()[|]]\n", 2, ")[a]]", True),
+        ("x = ['|']\n", 1, "'a']", True),
+        ("x = [f(|\n)]\n", 1, "(a, b", True),
+    ],
+)
+def test_what_is_read_again_stands_before_the_cursor(
+    constraint: PythonConstraint, text: str, again: int, written: str, may_stop: bool
+) -> None:
+    before, _, after = text.partition("|")
+    state = write(constraint.open((before + after).encode(), len(before), again=again), written)
+    assert state is not None
+    assert state.permits(END) is may_stop
+
+
+def test_a_bracket_that_is_read_again_counts_as_open(constraint: PythonConstraint) -> None:
+    over = write(constraint.open(b"x = [f(\n)]\n", 7, again=1), "(a)")
+    assert over is not None
+    assert [token for token in range(len(TOKENS)) if over.permits(token)] == [END]
+
+
+def test_a_fence_ends_a_completion_where_it_may_end(constraint: PythonConstraint) -> None:
+    for text, written, ends in (("x = |\n", "1", True), ("x = |\n", "1 +", False), ("def f():\n    |\n", "y\n", True)):
+        state = write(opened(constraint, text), written)
+        assert state is not None
+        assert state.permits(ord("`")) is ends
+        mask = state.allowed()
+        assert mask is not None
+        assert bit_is_set(mask, ord("`")) is ends
+        over = state.advance(ord("`"))
+        assert ends is (over is not None and not over.permits(ord("`")) and over.permits(END))
+    assert write(opened(constraint, "x = '|'\n"), "`a`") is not None
+
+
 def test_what_replaces_the_rest_of_the_document_may_close(constraint: PythonConstraint) -> None:
     state = opened(constraint, "f(|)\n", suffix=False)
     assert write(state, "a)") is not None
