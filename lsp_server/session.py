@@ -89,6 +89,8 @@ class Session:
         self._running: Running | None = None
         self._turns: dict[str, asyncio.Future[None]] = {}
         self._texts: dict[str, tuple[int, bytes]] = {}
+        self._written: set[str] = set()
+        """Documents that were edited since they were opened."""
         self._warming = Warming(worker)
 
     async def suggest(self, view: View, *, explicit: bool = False) -> Suggestions:
@@ -114,6 +116,8 @@ class Session:
         """A document was edited: who waits for the text before gets nothing, and what contradicts it stops."""
         self._pace.key(time.monotonic())
         self._warming.drop()
+        if uri in self._texts:
+            self._written.add(uri)
         self._texts[uri] = revision, data
         self._end_turn(uri)
         self._shown.edited(uri, data)
@@ -130,6 +134,7 @@ class Session:
         self._end_turn(uri)
         self._shown.closed(uri)
         self._texts.pop(uri, None)
+        self._written.discard(uri)
         self._warming.forget(uri)
         if self._running is not None and self._running.generation.view.uri == uri:
             self._running.stop()
@@ -137,8 +142,12 @@ class Session:
         self._worker.forget(uri)
 
     def rest(self, view: View) -> None:
-        """The cursor is here, or may be expected here: in idle time the model reads what stands around it."""
-        if self.settings.suggest.warm and self.settings.suggest.automatic and not self._overtaken(view):
+        """The cursor is here, or may be expected here: in idle time the model reads what stands around it.
+
+        Once in each document, and at every place where it is being written: who only reads is not to hear the fan.
+        """
+        wanted = self.settings.suggest.warm and self.settings.suggest.automatic and not self._overtaken(view)
+        if wanted and (view.uri in self._written or not self._warming.knows(view.uri)):
             self._warming.rest(view, self.settings.engine_options())
 
     def step_aside(self) -> None:

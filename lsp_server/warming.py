@@ -48,6 +48,10 @@ class Warming:
         """Whether the whole window around the view's cursor was read, and not only the lines next to it."""
         return _place(view) in self._read
 
+    def knows(self, uri: str) -> bool:
+        """Whether any place of a document was read."""
+        return any(place[0] == uri for place in self._read)
+
     def note(self, view: View) -> None:
         """The whole window was read."""
         self._read[_place(view)] = None

@@ -83,7 +83,7 @@ class Client:
         self.offset += grown if start <= self.offset else 0
 
     async def act(self) -> None:
-        data, rng = self.document.data, self.rng
+        rng = self.rng
         match rng.choice(ACTIONS):
             case "along":
                 text, self.shown = self.shown[: rng.choice([1, 3, 80])], ""
@@ -91,7 +91,7 @@ class Client:
             case "type":
                 self.edit(self.offset, self.offset, rng.choice(TYPED))
             case "delete":
-                before = decode(data[max(0, self.offset - 40) : self.offset])[-rng.randrange(1, 4) :]
+                before = self.document.view(self.offset).window(40, 0)[0][-rng.randrange(1, 4) :]
                 self.edit(self.offset - len(before.encode()), self.offset, "")
             case "elsewhere":
                 line = rng.randrange(len(self.document.lines))

@@ -444,6 +444,7 @@ async def test_what_is_opened_and_where_the_cursor_rests_is_read() -> None:
     editor = await Editor().start(ready=False)
     editor.open("x = 1\ny = ")  # perhaps before the model is there
     assert await warmed(editor, 1)
+    editor.edit(1, 4, "a")  # where is written, each place is read
     for line, column in ((0, 1), (0, 2), (0, 5)):  # only the last is a rest
         here = types.Position(line, column)
         await editor.client.text_document_code_action_async(

@@ -299,6 +299,21 @@ def test_what_stands_where_the_cursor_rests_is_read(make: MakeClient) -> None:
     assert not client.worker.warming, "it was read already"
 
 
+def test_who_only_reads_a_document_has_it_read_once(make: MakeClient) -> None:
+    client = make("x = 1\ny = ")
+    for offset in (5, 3, 1):
+        client.rest(offset)
+        client.settle(0.3)
+        client.settle(1)
+    assert warmed(client) == [5]
+    client.type("q")
+    client.type("q")
+    client.rest(1)
+    client.settle(0.3)
+    client.settle(1)
+    assert warmed(client) == [5, 1]
+
+
 @pytest.mark.parametrize("what", ["question", "edit", "command", "close", "settings"])
 def test_reading_ahead_gives_way_to_anything(make: MakeClient, what: str) -> None:
     client = make("x = 1\ny = ")
