@@ -52,6 +52,10 @@ class FenceGrammar:
         """The state before an answer."""
         return Prose(self, "prose", b"")
 
+    def mid_line(self) -> Constraint:
+        """The state in a line of prose that has begun: it cannot become the line of a fence."""
+        return Prose(self, "prose", None)
+
     def in_code(self, code: str) -> Constraint | None:
         """The state inside a python fence that holds `code` so far; None where that cannot become Python."""
         return self.code_state(code.encode("utf-8"))

@@ -207,7 +207,7 @@ class Commands:
     def _edit(self, document: Document, result: CommandResult) -> dict[str, Any] | None:
         """The proposed change in the form that the client can apply; None where there is none, or it cannot."""
         if result.new_file is not None:
-            return _new_file(result.new_file.uri, result.new_file.text) if self._versioned and self._creates else None
+            return _new_file(result.new_file.uri, result.new_file.text) if self._creates else None
         if not result.replacements:
             return None
         encoding = self._documents.encoding

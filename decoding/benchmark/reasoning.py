@@ -207,12 +207,18 @@ class ReasoningBenchmark:
             yield Outcome("seconds to the first characters", name, seen[0] - started, 1)
 
     def _speed_up(self, command: CommandName, name: str, code: str, **more: Any) -> Iterator[Outcome]:
-        """Decoding time a token, plain over drafted, of the same greedy texts."""
-        drafted = self._run(command, code, tries=1, **more).stats
+        """Decoding time a token, plain over drafted, of the same greedy texts. And of the whole answer, in which
+        quotes are read and not written: plain decoding of all its tokens over the time behind the first characters."""
+        seen: list[float] = []
+        result = self._run(command, code, tries=1, emit=lambda _: seen.append(time.perf_counter()), **more)
+        drafted = result.stats
         plain_options = self._assistant.options.model_copy(update={"drafter": "none"})
         plain = self._run(command, code, tries=1, options=plain_options, **more).stats
         if drafted.tokens == plain.tokens and drafted.decode_ms:
             yield Outcome(f"{command}: speed-up over plain decoding", name, plain.decode_ms, drafted.decode_ms)
+            tokens = len(self._assistant.model.encode(result.text))
+            whole = tokens * plain.decode_ms / plain.tokens
+            yield Outcome(f"{command}: speed-up of the whole answer", name, whole, 1e3 * (seen[-1] - seen[0]))
 
     def _sampled(self, name: str) -> list[dict[str, Any]]:
         return sampled(read_json_lines(self._data / name), self._skip + self._count)[self._skip :]

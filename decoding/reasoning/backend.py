@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from decoding.assistant import Assistant
 
 Say = Callable[[str], None]
-Code = Literal["anywhere", "fenced", "all"]
+Code = Literal["anywhere", "fenced", "line", "all"]
 
 
 def _goes_on(_: str) -> StopReason | None:
@@ -36,8 +36,9 @@ class Turn:
         messages: {"role", "content"} of the conversation, the user's last.
         max_tokens: of the text, thought included.
         opening: what the text begins with; not part of the reply.
-        code: where Python is held to its grammar: "anywhere" holds nothing, "fenced" every ```python fence, "all"
-            the text from its beginning up to a closing fence (the opening has opened one).
+        code: where Python is held to its grammar: "anywhere" holds nothing, "fenced" every ```python fence, "line"
+            too, but the text goes on in a line that has begun; "all" the text from its beginning up to a closing
+            fence (the opening has opened one).
         thinking_tokens: the budget of a thought before the answer, 0 for none.
         thoughts: how a thought is shown while it streams.
         over: asked with the text so far: why it is over, None while it goes on.
@@ -163,7 +164,8 @@ class LocalBackend:
         if self._options.constraint != "off" and turn.code != "anywhere":
             fences = self._assistant.fences
             code = turn.opening.partition("\n")[2]
-            held = fences.prose() if turn.code == "fenced" else fences.in_code(code)
+            prose = fences.mid_line() if turn.code == "line" else fences.prose()
+            held = fences.in_code(code) if turn.code == "all" else prose
             if held is not None and turn.replaces is not None:
                 held = self._scoped(held, code, turn.replaces)
         if not turn.thinking_tokens:

@@ -6,18 +6,23 @@ Knows sources and prompts. Proposes no change.
 from __future__ import annotations
 
 from decoding.errors import BadInput
+from decoding.messages import StopReason
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
+from decoding.reasoning.pieces import fenced
 from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult
 from decoding.reasoning.source import Source, shortened
+from decoding.reasoning.steps import steps_of
 
 PROMPT_TOKENS = 640
 """For code, its surroundings and an error; with the wording and the template a prompt stays below 900 tokens, which a
 laptop reads in a second."""
 _RELATED_SHARE = 4
 _ERROR_TOKENS = 160
+_SENTENCE_TOKENS = 72
+_FOR_CALLERS = "**Callers should know:**"
 
 
 def explain(request: CommandRequest, report: Report) -> CommandResult:
@@ -40,16 +45,48 @@ def explain(request: CommandRequest, report: Report) -> CommandResult:
         )
     if not code.strip():
         raise BadInput(f"there is no code in {source.name} to explain")
-    report.write(
-        Turn(
-            prompts.explain(code, source.name, related, error),
-            request.max_tokens,
-            code="fenced",
-            thinking_tokens=request.thinking_tokens,
-            thoughts=request.thoughts,
+    steps = steps_of(code) if not error and not request.thinking_tokens and report.backend.continues else ()
+    if steps:
+        name = source.definition.name if source.definition is not None and not source.selected else "this code"
+        messages = prompts.explain_steps(code, name, source.name, related)
+        _explain_steps(messages, name, steps, request.max_tokens, report)
+    else:
+        report.write(
+            Turn(
+                prompts.explain(code, source.name, related, error),
+                request.max_tokens,
+                code="fenced",
+                thinking_tokens=request.thinking_tokens,
+                thoughts=request.thoughts,
+            )
         )
-    )
     return report.result()
+
+
+def _explain_steps(
+    messages: prompts.Messages, name: str, steps: tuple[str, ...], max_tokens: int, report: Report
+) -> None:
+    """A sentence about all of it, every step quoted with a sentence below, and one for callers.
+
+    The quotes are ours: verbatim, valid, and read at the speed of a prompt instead of being written.
+    """
+    subject = f"`{name}`" if name.isidentifier() else name.capitalize()
+    beginnings = [subject, *(f"{fenced(step)}\nThis" for step in steps), _FOR_CALLERS]
+    for beginning in beginnings:
+        report.end_paragraph()
+        report.say(beginning)
+        left = max_tokens - report.stats.tokens
+        if left <= 0:
+            report.stop_reason = "length"
+            return
+        turn = Turn(messages, min(left, _SENTENCE_TOKENS), opening=report.text, code="line", over=_line_is_over)
+        reply = report.write(turn)
+        if reply.stop_reason == "length":
+            report.say(" …")
+
+
+def _line_is_over(text: str) -> StopReason | None:
+    return "line" if text.strip() and "\n" in text.lstrip() else None
 
 
 def reason(request: CommandRequest, report: Report) -> CommandResult:

@@ -45,6 +45,15 @@ def explain(code: str, name: str, related: str, error: str) -> Messages:
     )
 
 
+def explain_steps(code: str, name: str, file: str, related: str) -> Messages:
+    """Explain code whose steps are quoted one after the other while the answer is written."""
+    return conversation(
+        f"{_related(related)}This code is from `{file}`:\n\n{fenced(code)}\nExplain `{name}` to a colleague: first one "
+        "sentence that says what it does; then, below the quote of each step, one sentence that says what these lines "
+        "do and why; at the end one sentence about what its callers should know."
+    )
+
+
 def fix(code: str, related: str, problem: str) -> Messages:
     """Repair code."""
     return conversation(

@@ -57,6 +57,11 @@ class Report:
         self._end_line(silently)
         return code_of(opening + reply.text, opened=True), reply
 
+    def end_paragraph(self) -> None:
+        """Make what comes next begin behind an empty line."""
+        if self.text:
+            self.say("\n" * (2 - len(self.text) + len(self.text.rstrip("\n"))))
+
     def _end_line(self, silently: bool) -> None:
         if not silently and not self.text.endswith("\n"):
             self.say("\n")

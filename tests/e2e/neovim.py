@@ -50,7 +50,15 @@ class Neovim:
 
     plugin = PLUGIN
 
-    def __init__(self, binary: Path, home: Path, server: list[str], options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        binary: Path,
+        home: Path,
+        server: list[str],
+        options: dict[str, Any] | None = None,
+        start: str = START,
+    ) -> None:
+        """`start` is the Lua that joins the plugin's folder, the server's command line and the options."""
         # Even with --clean it would write its logs to the user's folders. The cache is the server's: models are there.
         env = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "DATA", "CONFIG")}
         os.environ.update(env)  # pynvim starts the child with our own environment
@@ -58,7 +66,7 @@ class Neovim:
         self.nvim.ui_attach(COLUMNS, ROWS, rgb=True)  # an embedded Neovim waits for a screen before it reads keys
         self.home = home
         self.pid: int = self.nvim.funcs.getpid()
-        self.lua(START, str(PLUGIN), server, options or {})
+        self.lua(start, str(PLUGIN), server, options or {})
 
     def lua(self, code: str, *arguments: Any) -> Any:
         """Runs Lua in the editor. Fails at once where an error has left a prompt that would block every call."""

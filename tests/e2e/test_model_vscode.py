@@ -62,3 +62,49 @@ def test_the_model_explains_in_the_view(window):
     assert (answer.locator("#state").text_content() or "") == ""
     assert len(answer.locator("#answer").inner_text()) > 40
     window.picture("model-explain")
+
+
+AREA = "def area(width, height):\n    return width * height\n"
+
+
+def applied(window, path, seconds: float = 240.0) -> ast.Module:
+    """Waits for the proposal of the command that was given, accepts and saves it; the file's syntax tree."""
+    before = path.read_text()
+    window.page.locator(".tab.active", has_text="(proposed)").wait_for(timeout=1000 * seconds)
+    window.palette("Draftwood: Apply Proposed Change")
+    window.page.locator(f'.tab.active[data-resource-name="{path.name}"]').wait_for()
+    window.press("Control+s")
+    until(lambda: path.read_text() != before, "the change to be saved")
+    return ast.parse(path.read_text())
+
+
+def test_a_lens_of_the_server_asks_for_a_docstring(window):
+    path = window.open("lens.py", AREA)
+    window.page.locator(".codelens-decoration a", has_text="Docstring").first.click(timeout=20_000)
+    [area] = applied(window, path).body
+    said = ast.get_docstring(area) or ""
+    assert "width:" in said
+    assert "height:" in said
+
+
+def test_an_edit_of_a_selection(window):
+    path = window.open("edit.py", AREA)
+    window.press("Control+a")
+    window.palette("Draftwood: Edit")
+    window.page.locator('.quick-input-widget input[aria-label*="Edit"]').wait_for()
+    window.type("add type annotations, all are float")
+    window.press("Enter")
+    [area] = applied(window, path).body
+    assert area.name == "area"
+
+
+def test_a_question_is_thought_about_and_the_thought_is_folded(window):
+    window.open("area.py", AREA)
+    window.palette("Draftwood: Reason About")
+    window.page.locator('.quick-input-widget input[aria-label*="Reason"]').wait_for()
+    window.type("Can the result be negative?")
+    window.press("Enter")
+    answer = window.answer()
+    answer.locator("summary").wait_for(timeout=240_000)
+    answer.locator("button", has_text="Stop").click()
+    assert not answer.locator("details").get_attribute("open")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from events import events, stub_command, until
@@ -355,3 +358,54 @@ def test_help_is_found(editor):
     editor.nvim.command(f"helptags {editor.plugin / 'doc'}")
     editor.nvim.command("help draftwood-options")
     assert "draftwood" in editor.nvim.current.buffer.name
+
+
+# What lazy.nvim does with a spec that has `dir`, `ft` and `config`: at the first such file it puts the folder on the
+# runtime path, sources its plugin files, runs `config`, and lets what was set up meanwhile see the event as well.
+LAZY = """
+local plugin, cmd, options, spec = ...
+vim.o.swapfile = false
+vim.o.statusline = '%f %{exists(":Draftwood") ? v:lua.require("draftwood").status() : ""}'
+vim.o.laststatus = 2
+spec = assert(load('return ' .. spec))()
+vim.api.nvim_create_autocmd('FileType', { pattern = spec.ft, once = true, nested = true, callback = function(event)
+  vim.opt.runtimepath:prepend(vim.fn.expand(spec.dir))
+  for _, file in ipairs(vim.fn.glob(vim.fn.expand(spec.dir) .. '/plugin/**/*.lua', false, true)) do
+    vim.cmd.source(file)
+  end
+  spec.config()
+  vim.api.nvim_exec_autocmds('FileType', { buffer = event.buf, modeline = false })
+end })
+"""
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_readmes_lines_for_lazy_nvim_and_by_hand_serve(nvim, tmp_path, log):
+    pytest.importorskip("pynvim", reason="the `editor` extra is not installed")
+    from neovim import PLUGIN, Neovim
+
+    lazy, by_hand = re.findall(r"```lua\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[:2]
+    program = tmp_path / "bin" / "draftwood"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(stub_command(log))}\n")
+    program.chmod(0o755)
+    lsp_lines = "\n".join(line for line in lazy.splitlines() if "vim.lsp." in line)
+
+    def real(lua: str) -> str:
+        """The README's folders are where they are here."""
+        lua = lua.replace("~/src/draftwood/editor-client/nvim", str(PLUGIN))
+        return lua.replace("~/src/draftwood/.venv/bin/draftwood", str(program))
+
+    for number, start in enumerate([f"local spec = [==[{real(lazy)}]==]\n" + LAZY, real(f"{by_hand}\n{lsp_lines}")]):
+        start = start.replace("local plugin, cmd, options, spec = ...\n", "")
+        editor = Neovim(nvim, tmp_path, [], start=start)
+        try:
+            editor.nvim.command(f"edit {tmp_path / f'main{number}.py'}")
+            until(lambda: editor.nvim.funcs.exists(":Draftwood") == 2, "the plugin to be loaded")  # noqa: B023
+            editor.wait_ready()
+            editor.keys("idef mul(")
+            editor.wait_screen("return x * y")
+            editor.keys("<Tab>")
+            editor.wait_text("def mul(x, y):\n    return x * y")
+        finally:
+            editor.close()

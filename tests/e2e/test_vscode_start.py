@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zipfile
 from pathlib import Path
@@ -67,6 +68,80 @@ def test_a_program_that_does_not_exist(start, log):
     window = start({"draftwood.command": ["/does/not/exist"]})
     window.notification("the server does not stay up")
     window.wait_status("not running")
+
+
+def evil(folder: Path) -> Path:
+    """A folder whose own settings name a program; the file that it would make."""
+    made = folder / "made"
+    (folder / ".vscode").mkdir(parents=True)
+    code = f"open({str(made)!r}, 'w')"
+    settings = {"draftwood.command": [sys.executable, "-c", code], "draftwood.python": str(folder / "python")}
+    (folder / ".vscode" / "settings.json").write_text(json.dumps(settings))
+    return made
+
+
+def test_a_folder_cannot_name_programs(code_server, browser_context, log, tmp_path):
+    from workbench import QUIET_SETTINGS, Workbench
+
+    made = evil(tmp_path / "project")
+    code_server.write_settings({"draftwood.command": stub_command(log)})
+    code_server.write_settings(QUIET_SETTINGS, "User")
+    window = Workbench(code_server, browser_context, tmp_path / "project")
+    window.open("main.py", "import os\n")
+    window.wait_status("ready")
+    window.type("def add(")
+    window.wait_ghost("return a + b")
+    window.close()
+    assert not made.exists()
+
+
+def test_a_folder_that_is_not_trusted(browser_context, log, tmp_path):
+    """Suggestions come from the user's own server; nothing of the folder's is run."""
+    import editors
+    from conftest import brought
+    from workbench import QUIET_SETTINGS, CodeServerProcess, Workbench
+
+    made = evil(tmp_path / "project")
+    home = tmp_path / "code-server"
+    server = CodeServerProcess(brought(editors.code_server), home, brought(editors.vsix), trusts_all=False)
+    try:
+        server.write_settings({"draftwood.command": stub_command(log)})
+        asked = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
+        server.write_settings(QUIET_SETTINGS | asked, "User")
+        window = Workbench(server, browser_context, tmp_path / "project")
+        window.page.locator(".statusbar-item", has_text="Restricted Mode").wait_for()
+        window.open("main.py", "import os\n")
+        window.wait_status("ready")
+        window.type("def add(")
+        window.wait_ghost("return a + b")
+        window.picture("restricted")
+        window.close()
+    finally:
+        server.close()
+    assert not made.exists()
+
+
+def test_a_workspace_of_several_folders_has_one_server(code_server, browser_context, log, tmp_path):
+    from workbench import QUIET_SETTINGS, Workbench
+
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    workspace = tmp_path / "both.code-workspace"
+    workspace.write_text(json.dumps({"folders": [{"path": str(folder)} for folder in folders]}))
+    code_server.write_settings({"draftwood.command": stub_command(log)})
+    code_server.write_settings(QUIET_SETTINGS, "User")
+    window = Workbench(code_server, browser_context, folders[0], workspace)
+    for folder in folders:
+        window.folder = folder
+        path = window.open(f"{folder.name}.py", "import os\n")
+        window.wait_status("ready")
+        window.type("def add(")
+        window.wait_ghost("return a + b")
+        window.press("Tab")
+        window.save(path, "import os\ndef add(a, b):\n    return a + b")
+    assert len(events(log, "initialize")) == 1
+    window.close()
 
 
 @pytest.fixture

@@ -51,7 +51,8 @@ GHOST = """() => [...document.querySelectorAll(
 class CodeServerProcess:
     """A running code-server with its own profile, in its own process group."""
 
-    def __init__(self, installed: CodeServer, home: Path, extension: Path | None) -> None:
+    def __init__(self, installed: CodeServer, home: Path, extension: Path | None, *, trusts_all: bool = True) -> None:
+        """With `trusts_all` false it asks whether a folder is to be trusted, as a fresh VS Code does."""
         self.home = home
         for scope in ("User", "Machine"):
             (home / "data" / scope).mkdir(parents=True)
@@ -70,7 +71,8 @@ class CodeServerProcess:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         options = ["--auth", "none", "--bind-addr", f"127.0.0.1:{self.port}", "--disable-telemetry"]
-        options += ["--disable-update-check", "--disable-workspace-trust", "--disable-getting-started-override"]
+        options += ["--disable-update-check", "--disable-getting-started-override"]
+        options += ["--disable-workspace-trust"] if trusts_all else []
         with open(home / "server.log", "w") as log:
             self.process = subprocess.Popen(
                 [*command, *options], env=env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -99,12 +101,15 @@ class CodeServerProcess:
 class Workbench:
     """One window."""
 
-    def __init__(self, server: CodeServerProcess, context: BrowserContext, folder: Path) -> None:
+    def __init__(
+        self, server: CodeServerProcess, context: BrowserContext, folder: Path, workspace: Path | None = None
+    ) -> None:
+        """On a folder, or on a `workspace` file that names several of them."""
         self.server = server
         self.folder = folder
         self.context = context
         self.page: Page = context.new_page()
-        query = urllib.parse.urlencode({"folder": str(folder)})
+        query = urllib.parse.urlencode({"workspace": str(workspace)} if workspace else {"folder": str(folder)})
         self.page.goto(f"http://127.0.0.1:{server.port}/?{query}")
         self.page.wait_for_selector(".monaco-workbench .explorer-folders-view", timeout=90_000)
 

@@ -38,10 +38,38 @@ def load(path):
 '''
 
 
+def test_an_explanation_quotes_every_step() -> None:
+    backend = ScriptedBackend(" loads.\n\nmore", " builds an order.", " takes a path.\n")
+    result, streamed = ask(backend, "explain", SHOP)
+    assert (
+        result.text
+        == streamed
+        == """\
+`load` loads.
+
+```python
+order = Order(json.loads(path))
+return order.total(1)
+```
+
+This builds an order.
+
+**Callers should know:** takes a path.
+"""
+    )
+    assert [turn.opening for turn in backend.turns] == [
+        "`load`",
+        streamed[: streamed.index(" builds")],
+        streamed[: streamed.index(" takes")],
+    ]
+    assert {turn.code for turn in backend.turns} == {"line"}
+    short, _ = ask(ScriptedBackend(" does it"), "explain", SHOP, max_tokens=9)
+    assert short.stop_reason == "length"
+
+
 def test_the_prompt_of_explain_has_the_code_and_what_it_uses() -> None:
     backend = ScriptedBackend("It loads.")
-    result, streamed = ask(backend, "explain", SHOP)
-    assert result.text == streamed == "It loads."
+    ask(backend, "explain", SHOP)
     assert (
         user_text(backend.turns[0])
         == """\
@@ -62,8 +90,8 @@ def load(path):
     return order.total(1)
 ```
 
-Explain it: first one sentence that says what it does, then how it works step by step, quoting the lines that matter \
-in ```python blocks, then what its callers should know."""
+Explain `load` to a colleague: first one sentence that says what it does; then, below the quote of each step, one \
+sentence that says what these lines do and why; at the end one sentence about what its callers should know."""
     )
 
 
