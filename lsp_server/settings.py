@@ -277,6 +277,8 @@ def vscode_configuration() -> list[dict[str, Any]]:
             }
             if "anyOf" in shown:
                 shown["type"] = [choice["type"] for choice in shown.pop("anyOf")]
+            if group == "remote":  # a folder must not send code elsewhere
+                shown["scope"] = "machine"
             shown |= {"default": setting.info.default, "order": order, "markdownDescription": setting.info.description}
             properties[f"draftwood.{setting.path}"] = shown
         sections.append({"title": group.capitalize(), "properties": properties})

@@ -110,9 +110,9 @@ def best_candidate(task: Task, report: Report, tries: int, max_tokens: int) -> C
 def _ways(task: Task, found: Sequence[Candidate], backend: Backend, most: int) -> Iterator[Way]:
     """How to ask, one way after the other; `found` grows meanwhile.
 
-    A small model that is shown its failure seldom leaves its own mistake: of 22 bugs whose first repair failed the
+    A small model that is shown its failure seldom leaves its own mistake: of 18 bugs whose first repair failed the
     tests, telling it repaired 1, three samples 4, writing the function afresh 7, and the two likeliest second choices
-    8. So the failure is told first only where the code is not in order, which is easy to say and to repair.
+    7. So the failure is told first only where the code is not in order, which is easy to say and to repair.
     """
     yield task.first
     if not found[0].verdict.misbehaves:

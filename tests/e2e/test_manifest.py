@@ -53,6 +53,10 @@ def test_programs_are_named_by_user_settings_only(manifest):
         for section in package["contributes"]["configuration"]
         for name, schema in section["properties"].items()
     }
+    restricted = package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     for name in ("draftwood.python", "draftwood.command", "draftwood.package"):
         assert properties[name]["scope"] == "machine"
-        assert name in package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
+        assert name in restricted
+    for name in ("baseUrl", "model", "apiKeyEnv"):  # nor may a folder send code elsewhere
+        assert properties[f"draftwood.remote.{name}"]["scope"] == "machine"
+    assert {"draftwood.model.name", "draftwood.model.draft"} <= set(restricted)

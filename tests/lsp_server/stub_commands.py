@@ -33,6 +33,8 @@ class AnsweringStub(StubAssistant):
         if request.text == "REFUSE":
             raise BadInput("select some code first")
         text = words(request)
+        if request.text == "OPEN":
+            text = " ".join(f"{each.uri}:{each.text!r}" for each in request.open_files)
         said = ""
         while len(said) < len(text):
             time.sleep(self.token_seconds)

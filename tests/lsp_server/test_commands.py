@@ -144,6 +144,21 @@ async def test_what_cannot_be_answered_is_said_in_one_line(editor: Asking, comma
     assert (await editor.answer("explain"))["text"]  # the next one works
 
 
+async def test_a_command_is_told_of_the_other_open_python_files(editor: Asking) -> None:
+    def opened(name: str, text: str, language: str = "python") -> None:
+        item = types.TextDocumentItem(f"file:///{name}", language, 1, text)
+        editor.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+
+    opened("old.py", "x")
+    opened("big.py", "#" * 500_000)
+    opened("text.md", "y", "markdown")
+    opened("new.py", "z")
+    assert (await editor.answer("explain", message="OPEN"))["text"] == "file:///new.py:'z'"
+    big = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("file:///big.py"))
+    editor.client.text_document_did_close(big)
+    assert (await editor.answer("explain", message="OPEN"))["text"] == "file:///new.py:'z' file:///old.py:'x'"
+
+
 async def test_a_document_that_is_not_open(editor: Asking) -> None:
     editor.close()
     with pytest.raises(JsonRpcException):
