@@ -81,7 +81,7 @@ async def test_an_engine_that_fails_at_every_key(editor: Editor, word: str) -> N
 )
 async def test_a_full_disk(factory: str, model: str) -> None:
     """Neither counts nor what a pass costs can be written down."""
-    editor = await Editor().start({"model": {"name": model}}, command=[*NO_ROOM, *serving(factory)], ready_s=200)
+    editor = await Editor().start({"model": {"name": model}}, command=[*NO_ROOM, *serving(factory)], ready_s=600)
     editor.open("import os\n\n\ndef join(first, second):\n    return os.path.")
     [item, *_] = await editor.items(4, 19, explicit=True)
     assert item.command is not None
