@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -204,6 +204,10 @@ class RemoteAssistant:
 
         backend = RemoteBackend(self.server, options, wanted_no_more)
         return run_command(request, backend, lambda text: emit(Chunk(text=text, token_ids=())), trial)
+
+    def prepare(self) -> Iterator[None]:
+        """Nothing is made here ahead."""
+        return iter(())
 
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck) -> None:
         """Nothing is kept here that could be warm."""

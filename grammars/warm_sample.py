@@ -17,9 +17,10 @@ def typical_sources() -> Iterator[bytes]:
     """The sources of some modules; fewer where the interpreter came without them."""
     library = Path(sysconfig.get_path("stdlib"))
     for name in _TYPICAL:
-        path = library / f"{name}.py"
-        if path.is_file():
-            yield path.read_bytes()
+        try:
+            yield (library / f"{name}.py").read_bytes()
+        except OSError:
+            continue
 
 
 SAMPLE = rb'''

@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Protocol
 
 from pydantic import ValidationError
@@ -45,6 +45,9 @@ class Assistant(Protocol):
         emit: Callable[[Chunk], None],
     ) -> list[Completion]:
         """Completions at the snapshot's cursor, best first."""
+
+    def prepare(self) -> Iterator[None]:
+        """What makes the first requests fast, to be done in idle moments: some milliseconds from step to step."""
 
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
         """Prefill only."""
@@ -137,12 +140,19 @@ class Worker:
         assistant = self._load(first) if isinstance(first, wire.Load) else None
         if assistant is None:
             return
+        ahead = assistant.prepare()
         while True:
             self._serve_urgent(assistant)
             if self._commands:
                 self._serve(assistant, self._commands.popleft())
             else:
-                self._take(assistant, self._queue.get())
+                self._take(assistant, self._next(ahead))
+
+    def _next(self, ahead: Iterator[None]) -> wire.Request:
+        """The next message. While there is none, what makes the first requests fast is made `ahead`."""
+        while self._queue.empty() and next(ahead, False) is not False:
+            pass
+        return self._queue.get()
 
     def _serve_urgent(self, assistant: Assistant) -> bool:
         """Serves what waits, commands left aside; whether the engine was used. A suggestion is wanted while somebody

@@ -12,7 +12,7 @@ import resource
 import signal
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 import psutil
@@ -55,6 +55,7 @@ class StubAssistant:
         self.model = options.model
         self.token_seconds = float(settings.get("token", 0))
         self.warmed: list[str] = []
+        self.prepared = 0
         self.asked = 0
         self.generated = 0
         if settings.get("broken"):
@@ -97,6 +98,11 @@ class StubAssistant:
         ]
         return [first, *others]
 
+    def prepare(self) -> Iterator[None]:
+        for _ in range(3):
+            self.prepared += 1
+            yield
+
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
         cancelled()
         self.warmed.append(snapshot.uri)
@@ -107,6 +113,7 @@ class StubAssistant:
     def describe(self) -> dict[str, object]:
         return {
             "model": self.model,
+            "prepared": self.prepared,
             "warmed": len(self.warmed),
             "asked": self.asked,
             "generated": self.generated,

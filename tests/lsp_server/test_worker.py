@@ -142,6 +142,12 @@ async def test_warming_and_forgetting(running: Running) -> None:
     assert await running.text(document) == continuation("x = ", "", 8)
 
 
+async def test_an_idle_worker_prepares_itself_to_the_end(running: Running) -> None:
+    async with asyncio.timeout(20):
+        while (await running.client.describe())["prepared"] < 3:
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("word", "says"),
     [("RAISE_NOW", "RuntimeError in tests"), ("REFUSE_NOW", "close something"), ("EXHAUST_NOW", "Memory")],
