@@ -55,14 +55,13 @@ class Layout:
     fallback: int
     fim: InfillingTokens | None
 
-    def infill(self, text: bytes, offset: int, prefix_tokens: int, suffix_tokens: int, heading: str = "") -> Prompt:
+    def infill(self, text: bytes, offset: int, prefix_tokens: int, suffix_tokens: int) -> Prompt:
         """The prompt for the cursor at byte `offset` of `text`.
 
         The suffix comes first (`fim_prefix fim_suffix S fim_middle P`): measured better than the usual order with
-        token healing, and a keystroke at the end of P reuses every key before it. `heading` is text that stands
-        before P (signatures in scope).
+        token healing, and a keystroke at the end of P reuses every key before it.
         """
-        before = self._prefix(text[:offset], prefix_tokens, heading)
+        before = self._last_tokens(text[:offset], max(32, prefix_tokens))
         ids, healed = self._healed(before)
         if self.fim is None:
             ids = [*self.start, *ids]
@@ -74,11 +73,6 @@ class Layout:
         """The prompt that is `text` itself, not healed."""
         ids = [*self.start, *self.encode(text)]
         return Prompt(tuple(ids or [self.fallback]), b"")
-
-    def _prefix(self, before: bytes, budget: int, heading: str) -> list[int]:
-        head = self.encode(heading) if heading else []
-        room = max(32, budget - len(head))
-        return head + self._last_tokens(before, room)
 
     def _last_tokens(self, before: bytes, budget: int) -> list[int]:
         """The end of `before` in at most `budget` tokens, from a line start that is a multiple of the step."""
