@@ -22,7 +22,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     try:
         status = _run(arguments)
-        if sys.stdout is not None:
+        if sys.stdout is not None and not sys.stdout.closed:  # a server closes it when it is told to go
             sys.stdout.flush()  # here, where a full disk is an error; at the exit of the interpreter it is a traceback
     except KeyboardInterrupt:
         return _say("interrupted", _INTERRUPTED)

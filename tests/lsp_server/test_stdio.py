@@ -56,14 +56,15 @@ async def test_one_socket_for_both_ways_stays_blocking() -> None:
         assert os.get_blocking(ours.fileno())
 
 
-def served(**how: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(serving(), capture_output=True, cwd=ROOT, timeout=60, check=False, **how)
+def served(command: list[str] | None = None, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command or serving(), capture_output=True, cwd=ROOT, timeout=60, check=False, **how)
 
 
-def test_a_conversation_that_is_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [serving(), [sys.executable, "-m", "lsp_server.cli", "serve"]])
+def test_a_conversation_that_is_a_file(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "input").write_bytes(INITIALIZE + GOODBYE)
     with (tmp_path / "input").open("rb") as conversation:
-        result = served(stdin=conversation)
+        result = served(command, stdin=conversation)
     assert result.returncode == 0
     assert b'"capabilities"' in result.stdout
     assert b"Traceback" not in result.stderr
