@@ -183,10 +183,9 @@ class Commands:
         others = [each for each in self._documents if each is not document and each.language == "python"]
         room = _OPEN_BYTES
         for each in sorted(others, key=lambda other: other.revision, reverse=True)[:_OPEN_FILES]:
-            room -= len(each.data)
-            if room < 0:
-                return
-            yield OpenFile(uri=each.uri, text=decode(each.data))
+            if len(each.data) <= room:
+                room -= len(each.data)
+                yield OpenFile(uri=each.uri, text=decode(each.data))
 
     def _problems(self, document: Document | None, target: Target) -> list[Problem]:
         if document is None:

@@ -153,9 +153,6 @@ async def test_a_command_is_told_of_the_other_open_python_files(editor: Asking) 
     opened("big.py", "#" * 500_000)
     opened("text.md", "y", "markdown")
     opened("new.py", "z")
-    assert (await editor.answer("explain", message="OPEN"))["text"] == "file:///new.py:'z'"
-    big = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("file:///big.py"))
-    editor.client.text_document_did_close(big)
     assert (await editor.answer("explain", message="OPEN"))["text"] == "file:///new.py:'z' file:///old.py:'x'"
 
 
