@@ -211,6 +211,8 @@ class InCode:
         if any(line.lstrip(b" \t").startswith(_TICKS) for line in started):
             return None
         code = self.code.advance(token)
+        if code is not None and code.over:  # backticks in the middle of a line close no fence
+            return None
         last = lines[-1] if len(lines) > 1 else begun
         return code and InCode(self.grammar, code, _kept(last))
 

@@ -197,6 +197,11 @@ class PythonState:
         """The syntax state, None where the constraint is off."""
         return self._syntax
 
+    @property
+    def over(self) -> bool:
+        """Whether the completion ended before the last token: only the end of the text may follow."""
+        return self._over
+
     def advance(self, token: int) -> PythonState | None:
         """The state after `token`, or None where it is forbidden."""
         if self._next is None:
