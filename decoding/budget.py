@@ -80,7 +80,7 @@ class MeasuredBudget:
         """See `Budget`."""
         if self._payoff.resting:
             return 0
-        table = self.cost.table(context)
+        table = self.cost.now(context)
         dearest = _DEAREST * table[1]
         most = min(self._asked, len(table) - 2)
         while most > 0 and table[most + 1] > dearest:
@@ -89,7 +89,7 @@ class MeasuredBudget:
 
     def best_size(self, tree: DraftTree, context: int) -> int:
         """See `Budget`."""
-        table = self.cost.table(context)
+        table = self.cost.now(context)
         rate = self._rate or 1.0 / table[1]
         trust = min(1.0, self._accepted / self._expected)
         best, best_worth, tokens = 0, 0.0, 0.0
@@ -106,7 +106,7 @@ class MeasuredBudget:
     def observe(self, tree: DraftTree, verdict: Verdict, context: int, forward_ms: float, drafting_ms: float) -> None:
         """See `Budget`."""
         rows, emitted = len(tree) + 1, len(verdict.token_ids)
-        table = self.cost.table(context)
+        table = self.cost.now(context)
         if rows < len(table):
             self._learn(emitted, table[rows], table[1], drafting_ms)
         expected = sum(map(math.exp, tree.log_probs.tolist()))
@@ -121,7 +121,7 @@ class MeasuredBudget:
         self._asked = wanted if wanted > self._asked else max(wanted, self._asked - 1)
 
     def _learn(self, emitted: int, pass_ms: float, plain_pass_ms: float, drafting_ms: float) -> None:
-        """Judge by what passes cost on the idle machine: a busy moment must not look like a bad draft."""
+        """Judge by what passes cost at this moment by their median: a disturbed pass must not look like a bad draft."""
         rate = emitted / (pass_ms + drafting_ms)
         self._rate = rate if not self._rate else self._rate + _SMOOTHING * (rate - self._rate)
         if self._payoff.resting:

@@ -1,7 +1,8 @@
 """PassCost: what one pass of this model on this machine takes, by its rows and by the context before it.
 
 Knows milliseconds. Must not know trees or tokens. Measured once in seconds, kept in the user's cache folder (numbers
-only), and corrected by every pass that is made: where reality drifts from what was measured, reality wins.
+only), and corrected by every pass that is made: where reality drifts from what was measured, reality wins. Beside that
+lasting measurement stands what passes take at this moment (`now`), which is forgotten soon.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 from decoding.draft_tree import DraftTree
 from decoding.models.target import TargetModel
 
@@ -28,6 +31,8 @@ _log = logging.getLogger(__name__)
 SIZES = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 """Rows of the passes that are measured; between them the cost is interpolated."""
 _SHORT, _LONG = 32, 768
+_STEP = 128
+"""Tokens of context that are taken to cost the same."""
 _REPEATS = 6
 _FORMAT = 2
 _DRIFT = 0.5
@@ -38,6 +43,14 @@ _ENOUGH = 32
 their mean, an hour on a busy machine had left 16 rows at five times the cost of one, and drafting had stopped. Sizes
 are not used at the same moments, so that on a busy machine even the fastest differ by 20-30%: only what is far off is
 corrected."""
+
+_MOMENT = 7
+"""Passes of a size whose median tells what it costs now; single ones are disturbed by whatever else runs."""
+_FRESH = 96
+"""Passes after which an observation says nothing about the moment: a second or two. On a virtual machine whose memory
+slows down from 60 to 36 GB/s for seconds at a time, T(8)/T(1) falls from 1.5 to 1.1 with it, and trees of nine nodes
+were worth 1.76 times plain decoding where the lasting measurement chose four and got 1.55."""
+_FEWEST = 3
 
 
 @dataclass(slots=True)
@@ -54,16 +67,49 @@ class PassCost:
     long_ms: list[float]
     _recent: list[deque[float]] = field(default_factory=list, repr=False)
     _tables: dict[int, list[float]] = field(default_factory=dict, repr=False)
+    _passes: int = field(default=0, repr=False)
+    _now: tuple[tuple[int, int], list[float]] | None = field(default=None, repr=False)
+    _moment: list[deque[tuple[int, float]]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self._recent = [deque(maxlen=_ENOUGH) for _ in self.sizes]
+        self._moment = [deque(maxlen=_MOMENT) for _ in self.sizes]
 
     def table(self, context: int) -> list[float]:
         """Milliseconds by rows: index 1 is plain decoding, index 0 is unused; as far as it was measured."""
-        key = context // 128
+        key = context // _STEP
         if (found := self._tables.get(key)) is None:
-            found = self._tables[key] = self._interpolated(128 * key + 64)
+            found = self._tables[key] = self._interpolated(_STEP * key + _STEP // 2)
         return found
+
+    def now(self, context: int) -> list[float]:
+        """Like `table`, for this moment: each size times how much more than measured its latest passes took.
+
+        Sizes between two that were used lately are taken to be disturbed as these are, larger ones to add what they
+        add on the idle machine: too little where all is slow, which the first such pass tells.
+        """
+        asked = (context // _STEP, self._passes)
+        if self._now is None or self._now[0] != asked:
+            self._now = asked, self._at_this_moment(context)
+        return self._now[1]
+
+    def _at_this_moment(self, context: int) -> list[float]:
+        table = self.table(context)
+        ratios = {index: ratio for index in range(len(self.sizes)) if (ratio := self._ratio(index)) is not None}
+        if not ratios:
+            return table
+        known = list(ratios)
+        factors = np.interp(range(len(self.sizes)), known, [ratios[index] for index in known]).tolist()
+        costs = [table[size] * factor for size, factor in zip(self.sizes, factors, strict=True)]
+        last = known[-1]
+        costs[last + 1 :] = [costs[last] + table[size] - table[self.sizes[last]] for size in self.sizes[last + 1 :]]
+        costs = [min(costs[index:]) for index in range(len(costs))]
+        return self._by_rows(costs)
+
+    def _ratio(self, index: int) -> float | None:
+        """What the latest passes of a size took, in what was measured; None where it was not used lately."""
+        fresh = [ratio for at, ratio in self._moment[index] if self._passes - at < _FRESH]
+        return statistics.median(fresh) if len(fresh) >= _FEWEST else None
 
     def observe(self, rows: int, context: int, milliseconds: float) -> bool:
         """Learn from a pass; True where a size turned out to be far from what was measured.
@@ -75,6 +121,8 @@ class PassCost:
         if not 0 < rows < len(table):
             return False
         nearest = min(range(len(self.sizes)), key=lambda index: abs(self.sizes[index] - rows))
+        self._passes += 1
+        self._moment[nearest].append((self._passes, milliseconds / table[rows]))
         recent = self._recent[nearest]
         recent.append(milliseconds / table[rows])
         if len(recent) < _ENOUGH:
@@ -89,6 +137,8 @@ class PassCost:
     def _correct(self, index: int, factor: float) -> None:
         """Scale one size. No size is dearer than a larger one: more rows never make a pass cheaper."""
         self._recent[index].clear()
+        self._moment[index].clear()
+        self._now = None
         for column in (self.short_ms, self.long_ms):
             column[index] *= factor
             column[:] = [min(column[start:]) for start in range(len(column))]
@@ -99,6 +149,10 @@ class PassCost:
         costs = [
             short + share * max(long - short, 0.0) for short, long in zip(self.short_ms, self.long_ms, strict=True)
         ]
+        return self._by_rows(costs)
+
+    def _by_rows(self, costs: list[float]) -> list[float]:
+        """By rows what is given by measured sizes."""
         table = [costs[0]] * (self.sizes[0] + 1)
         pairs = list(zip(self.sizes, costs, strict=True))
         for (low, cheap), (high, dear) in itertools.pairwise(pairs):

@@ -194,3 +194,53 @@ def test_progress_ends_at_one() -> None:
     measure(tiny_model(), seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
+
+
+def _of_the_moment(**milliseconds_by_size: float) -> PassCost:
+    """A cost of 10, 12 and 20 ms at 1, 4 and 8 rows, after ten passes of each size given as `rows_N`."""
+    cost = PassCost([1, 4, 8], [10.0, 12.0, 20.0], [10.0, 12.0, 20.0])
+    for _ in range(10):
+        for name, milliseconds in milliseconds_by_size.items():
+            cost.observe(int(name.removeprefix("rows_")), 100, milliseconds)
+    return cost
+
+
+def test_what_passes_take_now_counts_for_a_moment_only() -> None:
+    cost = _of_the_moment(rows_1=15.0, rows_8=20.0)
+    assert cost.now(100)[1] == pytest.approx(15.0)
+    assert cost.now(100)[8] == pytest.approx(20.0)
+    assert cost.now(100)[4] == pytest.approx(12.0 * 1.25)  # disturbed as its neighbours are
+    assert cost.table(100)[1] == 10.0
+    for _ in range(200):
+        cost.observe(8, 100, 20.0)
+    assert cost.now(100)[1] == pytest.approx(10.0)
+
+
+def test_one_disturbed_pass_changes_nothing() -> None:
+    cost = _of_the_moment(rows_1=10.0, rows_4=12.0)
+    cost.observe(4, 100, 500.0)
+    assert cost.now(100) == pytest.approx(cost.table(100))
+
+
+def test_larger_sizes_than_were_tried_add_what_they_add_on_the_idle_machine() -> None:
+    cost = _of_the_moment(rows_1=20.0, rows_4=22.0)
+    assert cost.now(100)[8] == pytest.approx(22.0 + 8.0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.floats(0.1, 1e4)), max_size=60))
+def test_no_size_is_ever_dearer_than_a_larger_one(passes: list[tuple[int, float]]) -> None:
+    cost = PassCost([1, 4, 8], [10.0, 12.0, 20.0], [10.0, 12.0, 20.0])
+    for rows, milliseconds in passes:
+        cost.observe(rows, 100, milliseconds)
+    now = cost.now(100)[1:]
+    assert now == sorted(now)
+    assert min(now) > 0.0
+
+
+def test_slow_memory_makes_larger_trees_worth_while() -> None:
+    """One row waits for memory, eight rows compute meanwhile: then eight cost what one costs."""
+    tree = DraftTree.from_lists(range(7), range(-1, 6), [-0.6 * (node + 1) for node in range(7)])
+    sizes = []
+    for cost in (_of_the_moment(rows_1=10.0, rows_8=20.0), _of_the_moment(rows_1=19.0, rows_8=20.0)):
+        sizes.append(MeasuredBudget(cost).best_size(tree, 100))
+    assert sizes[0] < sizes[1]
