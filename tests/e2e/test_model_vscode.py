@@ -73,8 +73,12 @@ def applied(window, path, seconds: float = 240.0) -> ast.Module:
     window.page.locator(".tab.active", has_text="(proposed)").wait_for(timeout=1000 * seconds)
     window.palette("Draftwood: Apply Proposed Change")
     window.page.locator(f'.tab.active[data-resource-name="{path.name}"]').wait_for()
-    window.press("Control+s")
-    until(lambda: path.read_text() != before, "the change to be saved")
+
+    def saved() -> bool:
+        window.press("Control+s")  # again and again: the change arrives when it does
+        return path.read_text() != before
+
+    until(saved, "the change to be saved")
     return ast.parse(path.read_text())
 
 
