@@ -29,7 +29,7 @@ from decoding.models.store import ModelStore
 
 State = Literal["good", "note", "problem"]
 
-_LIBRARIES = ("torch", "transformers", "tokenizers", "pygls", "llguidance", "tree-sitter", "tree-sitter-python")
+_LIBRARIES = ("torch", "transformers", "tokenizers", "pygls", "tree-sitter", "tree-sitter-python")
 _CPU_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm", "sve")
 _ROOM = 2 << 30  # a download of the default model, its packed copy and some air
 
