@@ -95,7 +95,9 @@ def _llama(model: str, threads: int, lookup: bool) -> tuple[Generate, str]:
     from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
     draft = LlamaPromptLookupDecoding(num_pred_tokens=6) if lookup else None
-    llama = Llama(model, n_ctx=2304, n_threads=threads, n_threads_batch=threads, draft_model=draft, verbose=False)
+    contexts = {"n_ctx": 2304, "n_threads": threads, "n_threads_batch": threads}
+    # Without the logits of every row it refuses a draft: it has nothing to compare the drafted tokens with.
+    llama = Llama(model, draft_model=draft, logits_all=lookup, verbose=False, **contexts)
 
     def generate(prompt: list[int], tokens: int, temperature: float, took: Callable[[int], None]) -> None:
         llama.reset()

@@ -396,12 +396,14 @@ def test_the_readmes_lines_for_lazy_nvim_and_by_hand_serve(nvim, tmp_path, log):
         lua = lua.replace("~/src/draftwood/editor-client/nvim", str(PLUGIN))
         return lua.replace("~/src/draftwood/.venv/bin/draftwood", str(program))
 
-    for number, start in enumerate([f"local spec = [==[{real(lazy)}]==]\n" + LAZY, real(f"{by_hand}\n{lsp_lines}")]):
+    # Neovim sources the plugin files of the runtime path after `init.lua`.
+    written = f"{by_hand}\n{lsp_lines}\nvim.cmd.runtime({{ 'plugin/draftwood.lua', bang = true }})"
+    for number, start in enumerate([f"local spec = [==[{real(lazy)}]==]\n" + LAZY, real(written)]):
         start = start.replace("local plugin, cmd, options, spec = ...\n", "")
         editor = Neovim(nvim, tmp_path, [], start=start)
         try:
             editor.nvim.command(f"edit {tmp_path / f'main{number}.py'}")
-            until(lambda: editor.nvim.funcs.exists(":Draftwood") == 2, "the plugin to be loaded")  # noqa: B023
+            until(lambda: editor.nvim.funcs.exists(":Draftwood") == 2, f"the plugin to be loaded ({number})")  # noqa: B023
             editor.wait_ready()
             editor.keys("idef mul(")
             editor.wait_screen("return x * y")
