@@ -27,6 +27,7 @@ from grammars.scope_facts import (
     visible,
 )
 from grammars.scope_pieces import Piece
+from grammars.scope_position import TARGET_CONTAINERS
 
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
 
@@ -441,20 +442,6 @@ _READS = frozenset(
         "tuple",
     ]
 )
-_TARGET_CONTAINERS = frozenset(
-    [
-        "pattern_list",
-        "tuple_pattern",
-        "list_pattern",
-        "list_splat_pattern",
-        "tuple",
-        "list",
-        "expression_list",
-        "list_splat",
-        "parenthesized_expression",
-        "as_pattern_target",
-    ]
-)
 
 
 def _field(node: Node, name: str) -> Node:
@@ -469,7 +456,7 @@ def _targets(node: Node) -> Iterator[Node]:
     """The identifiers that an assignment to `node` binds (none for attributes and subscripts)."""
     if node.type == "identifier":
         yield node
-    elif node.type in _TARGET_CONTAINERS:
+    elif node.type in TARGET_CONTAINERS:
         for child in node.named_children:
             yield from _targets(child)
 

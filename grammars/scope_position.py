@@ -17,7 +17,7 @@ PLACEHOLDER = b"draftwood_cursor_"
 _WORD_AT = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _KEYWORDS = frozenset(word.encode() for word in keyword.kwlist)
 _STRING_LEAVES = frozenset({"string_start", "string_content", "string_end", "escape_sequence", "string"})
-_TARGET_CONTAINERS = frozenset(
+TARGET_CONTAINERS = frozenset(
     [
         "pattern_list",
         "tuple_pattern",
@@ -31,6 +31,7 @@ _TARGET_CONTAINERS = frozenset(
         "as_pattern_target",
     ]
 )
+"""Kinds of nodes between a statement and the names that it binds."""
 _STORES = {
     "assignment": "left",
     "augmented_assignment": "left",
@@ -163,7 +164,7 @@ def _of_target(leaf: Node) -> PositionKind | None:
         if parent.type in _STORES and _is_field(parent, _STORES[parent.type], node):
             statement = parent.type in ("assignment", "augmented_assignment") and _begins_statement(leaf)
             return PositionKind.STATEMENT if statement else PositionKind.STORE
-        if parent.type not in _TARGET_CONTAINERS:
+        if parent.type not in TARGET_CONTAINERS:
             return None
         node = parent
     return None
