@@ -19,14 +19,16 @@ from lsp_server.progress import CountBar
 
 _VARIANTS = ("off", "syntax", "soft", "hard")
 _POINTS = {"lines": 150, "blocks": 60, "humaneval-line": 60, "humaneval-lines": 60}
+_MORE = ("more-lines", "more-blocks")
 _QUICK_POINTS = 6
 _PERCENT = ("exact", "similarity", "identifiers", "shown", "parses", "finished", "passed")
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help=f"{_QUICK_POINTS} points of each set.")
-@click.option("--set", "sets", multiple=True, type=click.Choice(list(_POINTS)), help="Only these (repeatable).")
+@click.option("--set", "sets", multiple=True, type=click.Choice([*_POINTS, *_MORE]), help="Only these (repeatable).")
 @click.option("--points", type=click.IntRange(1), help="Points of each set.")
+@click.option("--skip", type=click.IntRange(0), default=0, help="Leave out so many of each set, which were tuned on.")
 @click.option(
     "--variant", "variants", multiple=True, type=click.Choice(_VARIANTS), help="Only these and `off` (repeatable)."
 )
@@ -40,6 +42,7 @@ def quality(
     quick: bool,
     sets: tuple[str, ...],
     points: int | None,
+    skip: int,
     variants: tuple[str, ...],
     minutes: float,
     output: str,
@@ -54,7 +57,7 @@ def quality(
     from decoding.benchmark.quality_summary import quality_summary
     from decoding.benchmark.runner import header_of
 
-    counts = {name: points or (_QUICK_POINTS if quick else _POINTS[name]) for name in sets or _POINTS}
+    counts = {name: points or (_QUICK_POINTS if quick else _POINTS.get(name, 100)) for name in sets or _POINTS}
     chosen = tuple(dict.fromkeys((BASELINE, *(variants or _VARIANTS))))
     options = options_from(values)
     assistant = load_assistant(options)
@@ -62,7 +65,8 @@ def quality(
     del header["date"], header["absent"]
     header["options"] = options.model_dump(exclude={"constraint", "scope"})
     with CountBar() as bar:
-        results = run_quality(assistant, counts, chosen, ResultsFile(Path(output), header), bar, 60 * minutes)
+        file = ResultsFile(Path(output), header)
+        results = run_quality(assistant, counts, chosen, file, bar, 60 * minutes, skip)
     table = quality_summary(results)
     if as_json:
         print(json.dumps({"header": header, "sets": table}))

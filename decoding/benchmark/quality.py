@@ -173,13 +173,15 @@ def run_quality(
     file: ResultsFile,
     progress: Progress = lambda done, total, what: None,
     seconds: float = float("inf"),
+    skip: int = 0,
 ) -> list[Result]:
-    """The results of so many points of each set by each variant, in that order; what the file has is not run again.
+    """The results of so many points of each set, behind the first `skip`, by each variant, in that order; what the
+    file has is not run again.
 
     Stops after `seconds` with what there is then. Only points that every variant completed are returned.
     """
     ends = time.monotonic() + seconds
-    points = [(name, point) for name, count in counts.items() for point in SETS[name](count)]
+    points = [(name, point) for name, count in counts.items() for point in SETS[name](skip + count)[skip:]]
     total = len(points) * len(variants)
     whole: list[Result] = []
     for number, (name, point) in enumerate(points):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from decoding.benchmark.quality_holes import more_holes
 from decoding.benchmark.workloads import data_folder, read_json_lines
 
 _SEED = 7
@@ -66,6 +67,29 @@ def _real_file(point: dict[str, Any], text: str) -> Point:
     return Point(point["id"], point["kind"], before + after, len(before.encode("utf-8")), point["target"])
 
 
+def _more_of_real_files(kind: str, count: int) -> list[Point]:
+    """Further holes in the same files, where names are read: to test on what was not tuned on."""
+    folder = data_folder() / "fresh_fim"
+    files = {item["file"]: item["text"] for item in read_json_lines(folder / "files_dev.jsonl.gz")}
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for point in read_json_lines(folder / "points_dev.jsonl.gz"):
+        first = files[point["file"]].count("\n", 0, point["start"]) + 1
+        taken.setdefault(point["file"], []).append((first, first + point["target"].count("\n")))
+    return [
+        _real_file(
+            {
+                "id": f"more-{kind}-{hole.file}:{hole.start}",
+                "kind": kind,
+                "start": hole.start,
+                "end": hole.end,
+                "target": files[hole.file][hole.start : hole.end],
+            },
+            files[hole.file],
+        )
+        for hole in more_holes(kind, files, taken)[:count]
+    ]
+
+
 def _humaneval(kind: str, count: int) -> list[Point]:
     """HumanEval-infilling (Bavarian et al. 2022): whole lines of a solution are missing, tests judge the filling.
 
@@ -90,6 +114,8 @@ def _humaneval(kind: str, count: int) -> list[Point]:
 SETS: Mapping[str, Callable[[int], list[Point]]] = {
     "lines": lambda count: _real_files(("line", "args"), count),
     "blocks": lambda count: _real_files(("block", "function"), count),
+    "more-lines": lambda count: _more_of_real_files("line", count),
+    "more-blocks": lambda count: _more_of_real_files("block", count),
     "humaneval-line": lambda count: _humaneval("single-line", count),
     "humaneval-lines": lambda count: _humaneval("multi-line", count),
 }

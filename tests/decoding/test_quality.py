@@ -164,3 +164,19 @@ def test_the_table_compares_pairs(data: Path, assistant: Assistant, tmp_path: Pa
     assert syntax["pairs"] == 2
     assert syntax["difference_low"] <= syntax["difference"] <= syntax["difference_high"]
     assert "passed" not in table["lines"]["off"]
+
+
+def test_more_holes_are_on_other_lines_and_read_names(data: Path) -> None:
+    text = FILE + "\n\ndef twice(radius):\n    large = area(radius)  # ä\n    return large + large\n"
+    write(data / "fresh_fim" / "files_dev.jsonl.gz", [{"file": "f", "text": text}])
+    lines, blocks = SETS["more-lines"](100), SETS["more-blocks"](100)
+    assert {each.truth for each in blocks} == {"large = area(radius)  # ä\n    return large + large"}
+    assert "(2))" not in {each.truth for each in lines}  # reads no name
+    assert all(each.original == text for each in [*lines, *blocks])
+    assert not any("math.pi" in each.truth for each in lines)
+    assert lines[:2] == SETS["more-lines"](2)
+
+
+def test_points_that_were_tuned_on_can_be_left_out(data: Path, assistant: Assistant, tmp_path: Path) -> None:
+    results = run_quality(assistant, {"lines": 1}, ["off"], ResultsFile(tmp_path / "q.jsonl", {}), skip=1)
+    assert [result.point for result in results] == [SETS["lines"](2)[1].id]
