@@ -52,7 +52,7 @@ _MEMORY = 0.98
 """Of the sums that say how much of what trees promised came true: about fifty rounds."""
 _DOUBT = 0.1
 """Nodes a round that are taken to come true whatever happened: distrust fades where nothing is verified."""
-_FIRST_NODES = 8
+_FIRST_NODES, _FEWEST_NODES, _SPARE_NODES = 8, 4, 2
 _DEAREST = 2.5
 """A pass that costs this many plain ones is never asked for."""
 _SMOOTHING = 0.05
@@ -116,9 +116,12 @@ class MeasuredBudget:
             self._drifted(self.cost)
 
     def _ask_for_more_than(self, used: int) -> None:
-        """Trees are grown somewhat larger than what is used of them; where all is used, they may double."""
-        wanted = min(max(used + used // 2 + 2, _FIRST_NODES // 2), _MOST_NODES)
-        self._asked = wanted if wanted > self._asked else max(wanted, self._asked - 1)
+        """Trees are grown a little larger than what is used of them, since a node costs 40 µs to grow; where all is
+        used, they grow by half."""
+        if used >= self._asked:
+            self._asked = min(max(used + used // 2, _FEWEST_NODES), _MOST_NODES)
+        else:
+            self._asked = max(used + _SPARE_NODES, self._asked - 1, _FEWEST_NODES)
 
     def _learn(self, emitted: int, pass_ms: float, plain_pass_ms: float, drafting_ms: float) -> None:
         """Judge by what passes cost at this moment by their median: a disturbed pass must not look like a bad draft."""

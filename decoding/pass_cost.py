@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from decoding.draft_tree import DraftTree
-from decoding.models.target import TargetModel
+from decoding.models.target import KVCache, TargetModel
 
 _log = logging.getLogger(__name__)
 
@@ -164,23 +164,28 @@ def measure(target: TargetModel, progress: Callable[[float], None] = lambda _: N
     """Time passes of every size after a short and a long context: the fastest of several rounds over all sizes, since
     whatever disturbs a pass makes it slower, and no size dearer than a larger one. Takes about 170 passes."""
     longest = min(_LONG, target.max_context - SIZES[-1] - 1)
-    columns: list[list[float]] = []
-    for number, context in enumerate((_SHORT, longest)):
-        cache = target.new_cache(context + SIZES[-1] + 1)
-        target.prefill([token % target.vocab_size for token in range(100, 100 + context)], cache, lambda: False)
-        times: dict[int, list[float]] = {size: [] for size in SIZES}
-        for repeat in range(_REPEATS + 1):
+    caches = [(context, _filled_cache(target, context)) for context in (_SHORT, longest)]
+    times: dict[tuple[int, int], list[float]] = {(context, size): [] for context, _ in caches for size in SIZES}
+    # Both contexts in every repeat: what slows the machine down for a second must not fall on one of them alone.
+    for repeat in range(_REPEATS + 1):
+        for context, cache in caches:
             for size in SIZES:
                 tree = _bush(size - 1, target.vocab_size)
                 started = time.perf_counter()
                 target.forward_tree(1, tree, cache)
                 if repeat:  # the first round warms up
-                    times[size].append(1e3 * (time.perf_counter() - started))
+                    times[context, size].append(1e3 * (time.perf_counter() - started))
                 cache.truncate(context)
-            progress((number * (_REPEATS + 1) + repeat + 1) / (2 * (_REPEATS + 1)))
-        fastest = [min(times[size]) for size in SIZES]
-        columns.append([min(fastest[index:]) for index in range(len(SIZES))])
-    return PassCost(list(SIZES), columns[0], columns[1])
+        progress((repeat + 1) / (_REPEATS + 1))
+    fastest = [[min(times[context, size]) for size in SIZES] for context, _ in caches]
+    short, long = ([min(column[index:]) for index in range(len(SIZES))] for column in fastest)
+    return PassCost(list(SIZES), short, long)
+
+
+def _filled_cache(target: TargetModel, context: int) -> KVCache:
+    cache = target.new_cache(context + SIZES[-1] + 1)
+    target.prefill([token % target.vocab_size for token in range(100, 100 + context)], cache, lambda: False)
+    return cache
 
 
 def _bush(nodes: int, vocab_size: int) -> DraftTree:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from decoding.drafters.drafter import Observation
 from decoding.drafters.successors import Successors
 
-_SLOTS = 1 << 16
-"""Rows of each table: with 8 successors of 6 bytes, 3 MB. An older context in the same slot is forgotten."""
+_SLOTS = 1 << 17
+"""Contexts of the table: with 8 successors of 6 bytes, 7 MB. An older context in the same slot is forgotten."""
 _WIDTH = 8
 _LEAST = 0.004
 """Successors below this joint with nothing are not worth the time to look at."""
@@ -24,7 +24,10 @@ _TRUST_ONE = 0.4
 _TRUST_TWO, _TRUST_BOTH = 0.6, 0.15
 """How far a ranking is believed: of the single token where the pair is unknown, of the pair, and of the single token
 beside it. Chosen on recorded infilling, editing and chat."""
-_PAIR_HASH = 0x9E3779B1
+_PAIR_HASH, _TOKEN_HASH = 0x9E3779B1, 0x85EBCA6B
+"""Odd constants of 32 bits: no product of one with a token id leaves 63 bits."""
+_ALONE = -2
+"""Stands in a context for the earlier token where only the last one counts; -1 is the beginning of a text."""
 
 
 class _Table:
@@ -35,31 +38,29 @@ class _Table:
         self.ids: NDArray[np.int32] = np.zeros((_SLOTS, _WIDTH), dtype=np.int32)
         self.probabilities: NDArray[np.float16] = np.zeros((_SLOTS, _WIDTH), dtype=np.float16)
 
-    def find(self, key: int) -> list[tuple[int, float]]:
+    def find(self, before: int, token: int) -> list[tuple[int, float]]:
         """(token, probability), most probable first; empty for a context never seen."""
-        slot = _slot(key)
+        key = before + 2 << 32 | token
+        slot = ((before + 2) * _PAIR_HASH + token * _TOKEN_HASH >> 13) & (_SLOTS - 1)
         if self.keys[slot] != key:
             return []
         return list(zip(self.ids[slot].tolist(), self.probabilities[slot].tolist(), strict=True))
 
-    def store(self, keys: NDArray[np.int64], ids: NDArray[np.int32], probabilities: NDArray[np.float16]) -> None:
+    def store(
+        self,
+        before: NDArray[np.int64],
+        tokens: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        probabilities: NDArray[np.float16],
+    ) -> None:
         """Remember ids [n, <= 8] and probabilities of n contexts; a context that occurs twice keeps the last."""
-        slots = _slots(keys)
+        slots = ((before + 2) * _PAIR_HASH + tokens * _TOKEN_HASH >> 13) & (_SLOTS - 1)
         width = ids.shape[1]
-        self.keys[slots] = keys
+        self.keys[slots] = before + 2 << 32 | tokens
         self.ids[slots, :width] = ids
         self.probabilities[slots, :width] = probabilities
-        self.probabilities[slots, width:] = 0.0
-
-
-def _slot(key: int) -> int:
-    """Of a pair key; no product leaves 63 bits, so that numpy (`_slots`) finds the same."""
-    return (((key >> 32) * _PAIR_HASH >> 13) + (key & 0xFFFFFFFF)) & (_SLOTS - 1)
-
-
-def _slots(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    slots: NDArray[np.int64] = (((keys >> 32) * _PAIR_HASH >> 13) + (keys & 0xFFFFFFFF)) & (_SLOTS - 1)
-    return slots
+        if width < _WIDTH:
+            self.probabilities[slots, width:] = 0.0
 
 
 Context = tuple[int, int]
@@ -72,10 +73,11 @@ class RecycleSource:
 
     def __init__(self, start: Successors | None = None) -> None:
         """`start` is a public table of the same tokenizer, or None to begin with nothing."""
-        self._after_one, self._after_two = _Table(), _Table()
+        self._table = _Table()
         if start is not None:
-            self._after_one.store(start.tokens, start.ids, start.probabilities)
-            self._after_two.store(_pair_keys(*start.pairs), start.pair_ids, start.pair_probabilities)
+            alone = np.full_like(start.tokens, _ALONE)
+            self._table.store(alone, start.tokens, start.ids, start.probabilities)
+            self._table.store(*start.pairs, start.pair_ids, start.pair_probabilities)
 
     def begin(self, tokens: Sequence[int]) -> None:
         """See `Source.begin`: nothing is forgotten between requests."""
@@ -91,8 +93,8 @@ class RecycleSource:
     def successors(self, place: Context) -> list[tuple[int, float]]:
         """See `Source.successors`: what followed the pair and what followed the single token, both taken with the
         doubt that they deserve."""
-        after_one = self._after_one.find(place[1])
-        after_two = self._after_two.find(_pair_key(*place))
+        after_one = self._table.find(_ALONE, place[1])
+        after_two = self._table.find(*place)
         if not after_two:
             return [(token, _TRUST_ONE * p) for token, p in after_one if p > _LEAST]
         mixed = {token: _TRUST_TWO * p for token, p in after_two}
@@ -104,21 +106,20 @@ class RecycleSource:
         """See `Source.observe`: every row that the target scored says what follows its token, rejected or not."""
         logits = seen.scored.top_logits.numpy()[:, :_WIDTH]
         ids = seen.scored.top_ids.numpy()[:, :_WIDTH]
-        rows = np.array([seen.root, *seen.tree.token_ids], dtype=np.int64)
-        above = np.array([seen.before, *rows[seen.tree.parents + 1]], dtype=np.int64)
-        if not np.isfinite(logits[:, 0]).all():
-            sound = np.isfinite(logits[:, 0])
-            logits, ids, rows, above = logits[sound], ids[sound], rows[sound], above[sound]
+        rows = np.array([seen.root, *seen.tree.token_ids.tolist()], dtype=np.int64)
+        above = np.array([seen.before, *rows[seen.tree.parents + 1].tolist()], dtype=np.int64)
         weights = np.exp(logits - logits[:, :1])
+        sums = weights.sum(axis=1, keepdims=True)
+        if not np.isfinite(sums).all():
+            sound = np.isfinite(sums[:, 0])
+            ids, rows, above, weights, sums = ids[sound], rows[sound], above[sound], weights[sound], sums[sound]
         # The k best hold nearly all of the mass in code; the calibration learns by how much this is too sure.
-        probabilities = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
-        self._after_one.store(rows, ids, probabilities)
-        self._after_two.store(_pair_keys(above, rows), ids, probabilities)
-
-
-def _pair_key(first: int, second: int) -> int:
-    return (first + 2 << 32) | second
-
-
-def _pair_keys(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    return (first.astype(np.int64) + 2 << 32) | second.astype(np.int64)
+        probabilities = (weights / sums).astype(np.float16)
+        # One write for both kinds of context: each numpy call takes a microsecond or two, and a pass has few rows.
+        before = np.concatenate([np.full_like(above, _ALONE), above])
+        self._table.store(
+            before,
+            np.concatenate([rows, rows]),
+            np.concatenate([ids, ids]),
+            np.concatenate([probabilities, probabilities]),
+        )
