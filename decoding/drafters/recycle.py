@@ -108,13 +108,12 @@ class RecycleSource:
         ids = seen.scored.top_ids.numpy()[:, :_WIDTH]
         rows = np.array([seen.root, *seen.tree.token_ids.tolist()], dtype=np.int64)
         above = np.array([seen.before, *rows[seen.tree.parents + 1].tolist()], dtype=np.int64)
+        sound = np.isfinite(logits[:, 0])
+        if not sound.all():
+            ids, logits, rows, above = ids[sound], logits[sound], rows[sound], above[sound]
         weights = np.exp(logits - logits[:, :1])
-        sums = weights.sum(axis=1, keepdims=True)
-        if not np.isfinite(sums).all():
-            sound = np.isfinite(sums[:, 0])
-            ids, rows, above, weights, sums = ids[sound], rows[sound], above[sound], weights[sound], sums[sound]
         # The k best hold nearly all of the mass in code; the calibration learns by how much this is too sure.
-        probabilities = (weights / sums).astype(np.float16)
+        probabilities = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16)
         # One write for both kinds of context: each numpy call takes a microsecond or two, and a pass has few rows.
         before = np.concatenate([np.full_like(above, _ALONE), above])
         self._table.store(
