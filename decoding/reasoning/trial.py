@@ -5,8 +5,10 @@ Knows folders. Used only where the user asked for it; the copy is deleted afterw
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -33,18 +35,32 @@ class ProjectTrial:
         self._folder = Path()
 
     def __enter__(self) -> ProjectTrial:
-        size = sum(path.stat().st_size for path in _copied_files(self._root))
+        files = list(_copied_files(self._root))
+        size = sum(path.lstat().st_size for path in files)
         if size > _MOST_BYTES:
             raise BadInput(f"the project has {size >> 20} MB, at most {_MOST_BYTES >> 20} are copied for a test run")
         self._folder = Path(tempfile.mkdtemp(prefix="draftwood-trial-"))
-        shutil.copytree(self._root, self._folder / self._root.name, ignore=_NOT_COPIED, symlinks=True)
+        self._copy.mkdir()
+        try:
+            for path in files:
+                copied = self._copy / path.relative_to(self._root)
+                copied.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copied, follow_symlinks=False)
+        except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise BadInput(f"the project cannot be copied for a test run: {error.strerror}") from error
         return self
+
+    @property
+    def _copy(self) -> Path:
+        return self._folder / (self._root.name or "project")
 
     def __call__(self, text: str) -> str | None:
         """Run the command with `text` in place of the file."""
-        copy = self._folder / self._root.name
-        (copy / self._file.relative_to(self._root)).write_text(text, encoding="utf-8", newline="")
-        outcome = run_limited(self._command, copy, self._seconds)
+        file = self._copy / self._file.relative_to(self._root)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="", errors="surrogatepass")
+        outcome = run_limited(self._command, self._copy, self._seconds, _imports_from(self._copy))
         if outcome.status == 0:
             return None
         if outcome.status is None:
@@ -63,18 +79,19 @@ def project_root(file: Path) -> Path:
     return file.parent
 
 
-def _copied_files(root: Path) -> list[Path]:
-    files: list[Path] = []
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        names = [path.name for path in folder.iterdir()]
-        left_out = _NOT_COPIED(str(folder), names)
-        for path in folder.iterdir():
-            if path.name in left_out or path.is_symlink():
-                continue
-            if path.is_dir():
-                folders.append(path)
-            elif path.is_file():
-                files.append(path)
-    return files
+def _imports_from(copy: Path) -> dict[str, str]:
+    """Lets tests import the copy also where the project itself is installed in place, which would come first."""
+    folders = [str(folder) for folder in (copy / "src", copy) if folder.is_dir()]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (*folders, os.environ.get("PYTHONPATH", ""))))}
+
+
+def _copied_files(root: Path) -> Iterator[Path]:
+    """Files and links; no pipes, sockets or devices, nor what may not be read."""
+    for folder, folders, names in os.walk(root):
+        left_out = _NOT_COPIED(folder, [*folders, *names])
+        linked = [name for name in folders if Path(folder, name).is_symlink()]
+        folders[:] = [name for name in folders if name not in left_out and name not in linked]
+        for name in (*names, *linked):
+            path = Path(folder, name)
+            if name not in left_out and (path.is_symlink() or (path.is_file() and os.access(path, os.R_OK))):
+                yield path
