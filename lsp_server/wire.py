@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from decoding.messages import Chunk, Completion, EngineOptions, Message, ModelProgress
 from decoding.reasoning.requests import CommandRequest, CommandResult
@@ -162,8 +162,10 @@ class Pong(Message):
 
 Report = Loading | Ready | LoadFailed | Emitted | Done | Failed | Pong
 
-_REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="kind")])
-_REPORT: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="kind")])
+_KEEP_NO_TEXT = ConfigDict(cache_strings="keys")
+"""By default pydantic keeps the last 16,384 short strings that it read: a megabyte of what the user wrote."""
+_REQUEST: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="kind")], config=_KEEP_NO_TEXT)
+_REPORT: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="kind")], config=_KEEP_NO_TEXT)
 
 
 def frame(message: Request | Report) -> bytes:

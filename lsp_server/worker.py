@@ -87,7 +87,7 @@ class Mirror:
         elif message.base != self._revision:
             raise LookupError(f"patches are for revision {message.base}, not {self._revision}")
         self._data, edits = patched(self._data, message.patches)
-        self._edits += edits
+        self._edits += edits if self._shown is not None else ()
         self._language, self._revision = message.language, message.revision
 
     def snapshot(self, uri: str, offset: int, patches: tuple[wire.Patch, ...], job: int) -> Snapshot:

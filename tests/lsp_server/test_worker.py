@@ -17,7 +17,7 @@ import pytest
 from decoding.errors import ModelError, WorkerDied
 from decoding.messages import Chunk, EngineOptions
 from lsp_server.documents import Document
-from lsp_server.wire import Complete, Load, Patch, Ping, Sync, frame, read_request
+from lsp_server.wire import Complete, Emitted, Load, Patch, Ping, Sync, frame, read_report, read_request
 from lsp_server.worker import Mirror
 from lsp_server.worker_client import Patience, WorkerClient, WorkerStatus
 from tests.lsp_server.conftest import ROOT, STUB
@@ -301,6 +301,29 @@ def test_a_snapshot_says_what_changed_since_the_last_one() -> None:
 def test_messages_survive_the_wire() -> None:
     message = Complete(job=1, uri="file:///é.py", offset=3, options=options())
     assert read_request(frame(message)[4:]) == message
+
+
+def test_what_was_read_is_not_kept() -> None:
+    sent = [frame(Emitted(job=n, chunk=Chunk(text=f"text {n}", token_ids=(n,))))[4:] for n in range(1000)]
+    read_report(sent[0])
+    before = sys.getallocatedblocks()
+    for each in sent:
+        read_report(each)
+    assert sys.getallocatedblocks() - before < 100
+
+
+def test_a_document_that_is_only_seen_with_patches_keeps_no_edits() -> None:
+    """A notebook's cell is always seen behind the cells above it."""
+    mirror = Mirror()
+    mirror.sync(Sync(uri="a", language="python", base=None, revision=1, patches=()))
+    context = (Patch(start=0, old_end=0, text="import os\n"),)
+    mirror.snapshot("a", 0, context, 1)
+    before = sys.getallocatedblocks()
+    for number in range(1000):
+        patch = Patch(start=0, old_end=min(number, 1), text="x")
+        mirror.sync(Sync(uri="a", language="python", base=number + 1, revision=number + 2, patches=(patch,)))
+        mirror.snapshot("a", 0, context, number + 2)
+    assert sys.getallocatedblocks() - before < 1000
 
 
 async def test_a_machine_that_slept_is_no_hang() -> None:
