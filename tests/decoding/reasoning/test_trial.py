@@ -66,12 +66,17 @@ def test_a_command_that_hangs_says_so(tmp_path: Path) -> None:
         assert "did not end" in (trial("") or "")
 
 
-def test_the_copy_is_deleted_also_where_a_test_run_fails(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), ProjectTrial(project(tmp_path), "true") as trial:
-        folder = trial._folder
-        assert folder.is_dir()
-        raise KeyError
-    assert not folder.exists()
+def test_the_copy_is_deleted_also_where_the_command_is_interrupted(tmp_path: Path) -> None:
+    trial = ProjectTrial(project(tmp_path), "true")
+
+    def interrupted() -> None:
+        with trial:
+            assert trial._folder.is_dir()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not trial._folder.exists()
 
 
 def test_root_of_a_file_without_a_project_is_its_folder(tmp_path: Path) -> None:
