@@ -6,13 +6,13 @@ Knows sources and prompts. Proposes no change.
 from __future__ import annotations
 
 from decoding.errors import BadInput
-from decoding.messages import StopReason
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
 from decoding.reasoning.pieces import fenced
 from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.sentences import said
 from decoding.reasoning.source import Source, shortened
 from decoding.reasoning.steps import steps_of
 
@@ -21,7 +21,9 @@ PROMPT_TOKENS = 640
 laptop reads in a second."""
 _RELATED_SHARE = 4
 _ERROR_TOKENS = 160
-_SENTENCE_TOKENS = 72
+_SENTENCE_TOKENS = 96
+_ENOUGH, _ENOUGH_A_LINE, _MOST_LINES = 80, 20, 8
+"""Characters after which what is said about a step ends with its sentence: more for each of its lines."""
 _FOR_CALLERS = "**Callers should know:**"
 
 
@@ -71,22 +73,23 @@ def _explain_steps(
     The quotes are ours: verbatim, valid, and read at the speed of a prompt instead of being written.
     """
     subject = f"`{name}`" if name.isidentifier() else name.capitalize()
-    beginnings = [subject, *(f"{fenced(step)}\nThis" for step in steps), _FOR_CALLERS]
-    for beginning in beginnings:
+    quoted = [(f"{fenced(step)}\n{_pointing(step)}", 1 + step.count("\n")) for step in steps]
+    for beginning, lines in [(subject, 2), *quoted, (_FOR_CALLERS, 2)]:
         report.end_paragraph()
         report.say(beginning)
         left = max_tokens - report.stats.tokens
         if left <= 0:
             report.stop_reason = "length"
             return
-        turn = Turn(messages, min(left, _SENTENCE_TOKENS), opening=report.text, code="line", over=_line_is_over)
+        enough = _ENOUGH + _ENOUGH_A_LINE * min(lines, _MOST_LINES)
+        turn = Turn(messages, min(left, _SENTENCE_TOKENS), opening=report.text, code="line", over=said(enough))
         reply = report.write(turn)
         if reply.stop_reason == "length":
             report.say(" …")
 
 
-def _line_is_over(text: str) -> StopReason | None:
-    return "line" if text.strip() and "\n" in text.lstrip() else None
+def _pointing(step: str) -> str:
+    return "These lines" if "\n" in step else "This"
 
 
 def reason(request: CommandRequest, report: Report) -> CommandResult:

@@ -50,7 +50,7 @@ def explain_steps(code: str, name: str, file: str, related: str) -> Messages:
     return conversation(
         f"{_related(related)}This code is from `{file}`:\n\n{fenced(code)}\nExplain `{name}` to a colleague: first one "
         "sentence that says what it does; then, below the quote of each step, one sentence that says what these lines "
-        "do and why; at the end one sentence about what its callers should know."
+        "do and why; at the end one sentence about what its callers should know. Plain sentences, no lists."
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from decoding.errors import BadInput
 from decoding.reasoning.docstrings import parameters_in
+from decoding.reasoning.sentences import ends_sentence
 from decoding.reasoning.test_writing import collectable, module_name
 from tests.decoding.reasoning.fakes import ScriptedBackend, after, ask, user_text
 
@@ -39,7 +40,7 @@ def load(path):
 
 
 def test_an_explanation_quotes_every_step() -> None:
-    backend = ScriptedBackend(" loads.\n\nmore", " builds an order.", " takes a path.\n")
+    backend = ScriptedBackend(" loads.\n\nmore", " build an order.", " takes a path.\n")
     result, streamed = ask(backend, "explain", SHOP)
     assert (
         result.text
@@ -52,19 +53,44 @@ order = Order(json.loads(path))
 return order.total(1)
 ```
 
-This builds an order.
+These lines build an order.
 
 **Callers should know:** takes a path.
 """
     )
     assert [turn.opening for turn in backend.turns] == [
         "`load`",
-        streamed[: streamed.index(" builds")],
+        streamed[: streamed.index(" build")],
         streamed[: streamed.index(" takes")],
     ]
     assert {turn.code for turn in backend.turns} == {"line"}
     short, _ = ask(ScriptedBackend(" does it"), "explain", SHOP, max_tokens=9)
     assert short.stop_reason == "length"
+
+
+def test_what_is_said_about_a_step_ends_with_a_sentence_not_with_a_limit() -> None:
+    rambling = " does one thing after the other, which takes a while to tell, with `a. b` and 2.5 of it." * 9
+    result, _ = ask(ScriptedBackend(rambling), "explain", SHOP)
+    said = [part for part in result.text.split("\n\n") if "does one thing" in part]
+    assert len(said) == 3
+    assert all(part.endswith("2.5 of it.") and len(part) < 320 for part in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("It is so.", True),
+        ("It is so (`x`).", True),
+        ("Is it?", True),
+        ("It is `self.", False),
+        ("It is 2.", False),
+        ("It is e.g.", False),
+        ("It is", False),
+        ("", False),
+    ],
+)
+def test_ends_of_sentences(text: str, ends: bool) -> None:
+    assert ends_sentence(text) is ends
 
 
 def test_the_prompt_of_explain_has_the_code_and_what_it_uses() -> None:
@@ -91,7 +117,8 @@ def load(path):
 ```
 
 Explain `load` to a colleague: first one sentence that says what it does; then, below the quote of each step, one \
-sentence that says what these lines do and why; at the end one sentence about what its callers should know."""
+sentence that says what these lines do and why; at the end one sentence about what its callers should know. Plain \
+sentences, no lists."""
     )
 
 
