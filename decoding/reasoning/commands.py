@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from decoding.errors import BadInput
 from decoding.reasoning.backend import Backend, Say
 from decoding.reasoning.documenting import docstring
 from decoding.reasoning.explaining import explain, reason
@@ -23,6 +24,8 @@ _COMMANDS: dict[CommandName, Callable[[CommandRequest, Report], CommandResult]] 
     "edit": edit,
     "reason": reason,
 }
+_PYTHON_ONLY = frozenset({"fix", "docstring", "tests", "edit"})
+"""What a file of another language cannot be asked for: changes are held to Python's grammar."""
 
 
 def run_command(request: CommandRequest, backend: Backend, say: Say, trial: Trial | None = None) -> CommandResult:
@@ -30,6 +33,8 @@ def run_command(request: CommandRequest, backend: Backend, say: Say, trial: Tria
 
     `trial` runs the user's tests for `fix`, where the user asked for it. Raises BadInput, Cancelled, ModelError.
     """
+    if request.command in _PYTHON_ONLY and request.snapshot.language != "python":
+        raise BadInput(f"{request.command} works on Python only, and this file is {request.snapshot.language}")
     report = Report(backend, say)
     if request.command == "fix":
         return fix(request, report, trial)

@@ -33,8 +33,11 @@ def explain(request: CommandRequest, report: Report) -> CommandResult:
     count = report.backend.count
     error = shortened(request.text.strip(), _ERROR_TOKENS, count) if request.text.strip() else ""
     room = PROMPT_TOKENS - (count(error) if error else 0)
+    python = request.snapshot.language == "python"
     piece = None
-    if source.selected:
+    if not python:
+        piece = source.whole_lines() if source.selected else source.everything()
+    elif source.selected:
         piece = source.whole_statements()
     elif source.definition is not None:
         piece = source.piece_of(source.definition)
@@ -42,12 +45,12 @@ def explain(request: CommandRequest, report: Report) -> CommandResult:
         code, related = source.skeleton(room, count), ""
     else:
         code = shortened(piece.code, room, count)
-        related = related_code(
-            source, piece, min(room // _RELATED_SHARE, room - count(code)), count, open_sources(request)
-        )
+        left = min(room // _RELATED_SHARE, room - count(code))
+        related = related_code(source, piece, left, count, open_sources(request)) if python else ""
     if not code.strip():
         raise BadInput(f"there is no code in {source.name} to explain")
-    steps = steps_of(code) if not error and not request.thinking_tokens and report.backend.continues else ()
+    in_steps = python and not error and not request.thinking_tokens and report.backend.continues
+    steps = steps_of(code) if in_steps else ()
     if steps:
         name = source.definition.name if source.definition is not None and not source.selected else "this code"
         messages = prompts.explain_steps(code, name, source.name, related)
@@ -55,7 +58,7 @@ def explain(request: CommandRequest, report: Report) -> CommandResult:
     else:
         report.write(
             Turn(
-                prompts.explain(code, source.name, related, error),
+                prompts.explain(code, source.name, related, error, request.snapshot.language),
                 request.max_tokens,
                 code="fenced",
                 thinking_tokens=request.thinking_tokens,

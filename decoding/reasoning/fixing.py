@@ -6,7 +6,6 @@ Knows pieces, checks and the candidate loop. Runs nothing of the user's code by 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from decoding.errors import BadInput
 from decoding.reasoning import prompts
 from decoding.reasoning.checks import findings, new_findings, syntax_error
 from decoding.reasoning.pieces import Piece
+from decoding.reasoning.places import broken_piece, described, own_finding, selected_piece, settled, speaks_of
 from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
@@ -24,9 +24,9 @@ from grammars.definitions import outline
 Trial = Callable[[str], str | None]
 """Runs the user's tests on a text: what failed, None where nothing did."""
 
-_TRACEBACK_LINE = re.compile(r'File "([^"]+)", line (\d+)|^([^\s:]+\.py):(\d+)', re.MULTILINE)
 _RELATED_TOKENS = 160
 _PROBLEM_TOKENS = 200
+_INSTRUCTION_TOKENS = 300
 _REFUSED = -1
 _MADE_WORSE, _CAUSE_LEFT, _TESTS_FAIL, _PASSED = 0, 1, 2, 3
 
@@ -36,8 +36,10 @@ def edit(request: CommandRequest, report: Report) -> CommandResult:
     instruction = request.text.strip()
     if not instruction:
         raise BadInput("say how the code is to be changed")
+    if (size := report.backend.count(instruction)) > _INSTRUCTION_TOKENS:
+        raise BadInput(f"the instruction has {size} tokens, at most {_INSTRUCTION_TOKENS} fit: shorten it")
     source = Source.of(request.snapshot, request.end)
-    piece = _selected_piece(source)
+    piece = selected_piece(source)
     related = related_code(source, piece, _RELATED_TOKENS, report.backend.count, open_sources(request))
     task = Task(_place(source, piece), Way(prompts.edit(piece.code, related, instruction)), _judge(source, piece))
     best = best_candidate(task, report, request.tries, request.max_tokens)
@@ -48,8 +50,9 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
     """Make problems go away: diagnostics, or what an error message says. `trial` is run on a copy if it is given."""
     source = Source.of(request.snapshot, request.end)
     count = report.backend.count
-    piece = _broken_piece(source, request)
-    problem = _described(source, request) or _own_finding(source, piece)
+    problems = tuple(settled(source, problem) for problem in request.problems)
+    piece = broken_piece(source, problems, request.text)
+    problem = described(source, problems, request.text) or own_finding(source, piece)
     if not problem and trial is not None:
         problem = trial(source.text) or ""
     if not problem:
@@ -60,7 +63,7 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
     task = Task(
         _place(source, piece),
         Way(prompts.fix(piece.code, related, said), header),
-        _judge(source, piece, request.problems, trial),
+        _judge(source, piece, problems, trial),
         loosely,
         _afresh(source, piece, related, said) if trial is not None else None,
     )
@@ -125,7 +128,7 @@ def _cause(source: Source, problem: Problem) -> _Cause | None:
     line = source.data[: problem.start].count(b"\n") + 1
     found = findings(source.text)
     for finding in found:
-        if finding.line == line and finding.names and any(name in problem.message for name in finding.names):
+        if finding.line == line and speaks_of(problem.message, finding.names):
             return _Cause(finding.text, sum(other.text == finding.text for other in found))
     return None
 
@@ -140,58 +143,6 @@ def _proposed(piece: Piece, code: str, verdict: Verdict, report: Report) -> Comm
 
 def _sentence_part(text: str) -> str:
     return text[:1].lower() + text[1:].rstrip(".") if text else "nothing came"
-
-
-def _selected_piece(source: Source) -> Piece:
-    piece = source.whole_statements()
-    if not source.selected and source.definition is not None:
-        piece = source.piece_of(source.definition)
-    if not piece.code.strip():
-        raise BadInput("there is no code here: select some, or put the cursor into a function")
-    return piece
-
-
-def _broken_piece(source: Source, request: CommandRequest) -> Piece:
-    """The definition around the problem, or the statements there."""
-    at = _pointed_at(source, request)
-    pointed = Source(source.data, at, at, source.uri) if at is not None else source
-    if pointed.definition is not None:
-        return source.piece_of(pointed.definition)
-    return _selected_piece(pointed)
-
-
-def _pointed_at(source: Source, request: CommandRequest) -> int | None:
-    """The byte that the problem points at: the first diagnostic, or the last line of a traceback in this file."""
-    if request.problems:
-        return min(request.problems[0].start, len(source.data))
-    lines = [
-        int(match[2] or match[4])
-        for match in _TRACEBACK_LINE.finditer(request.text)
-        if (match[1] or match[3]).replace("\\", "/").rsplit("/", 1)[-1] == source.name
-    ]
-    if not lines:
-        return None
-    starts = [0, *(match.end() for match in re.finditer(rb"\n", source.data))]
-    return starts[lines[-1] - 1] if lines[-1] <= len(starts) else None
-
-
-def _described(source: Source, request: CommandRequest) -> str:
-    """The problem in words, with the line that it is about."""
-    said = []
-    for problem in request.problems:
-        line = source.data[source.data.rfind(b"\n", 0, problem.start) + 1 :].split(b"\n", 1)[0]
-        said.append(f"{problem.message} (in the line `{line.decode('utf-8', 'replace').strip()}`)")
-    return "\n".join(filter(None, (*said, request.text.strip())))
-
-
-def _own_finding(source: Source, piece: Piece) -> str:
-    """What our own checks find in the piece, where nothing was said."""
-    error = syntax_error(source.text)
-    if error is not None:
-        return error
-    first = source.data[: piece.start].count(b"\n") + 1
-    last = first + source.data[piece.start : piece.end].count(b"\n")
-    return "; ".join(finding.text for finding in findings(source.text) if first <= finding.line <= last)
 
 
 def _place(source: Source, piece: Piece) -> Source:

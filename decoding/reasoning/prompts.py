@@ -30,16 +30,17 @@ def again(messages: Messages, code: str, failure: str) -> Messages:
     ]
 
 
-def explain(code: str, name: str, related: str, error: str) -> Messages:
+def explain(code: str, name: str, related: str, error: str, language: str = "python") -> Messages:
     """Explain code, or an error that it raises."""
+    shown = fenced(code, language if language.isalnum() else "")
     if error:
         return conversation(
-            f"{_related(related)}This code is from `{name}`:\n\n{fenced(code)}\nIt gives this error:\n\n"
+            f"{_related(related)}This code is from `{name}`:\n\n{shown}\nIt gives this error:\n\n"
             f"{fenced(error, 'text')}\nExplain what the error means, which line causes it and how to repair it. Quote "
             "the lines that matter in ```python blocks."
         )
     return conversation(
-        f"{_related(related)}This code is from `{name}`:\n\n{fenced(code)}\nExplain it: first one sentence that says "
+        f"{_related(related)}This code is from `{name}`:\n\n{shown}\nExplain it: first one sentence that says "
         "what it does, then how it works step by step, quoting the lines that matter in ```python blocks, then what "
         "its callers should know."
     )

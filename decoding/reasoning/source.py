@@ -77,6 +77,17 @@ class Source:
         """A whole definition."""
         return self.piece(definition.start, definition.end)
 
+    def everything(self) -> Piece:
+        """The whole text, white space around it left out."""
+        stripped = self.data.strip()
+        start = self.data.find(stripped)
+        return self.piece(start, start + len(stripped))
+
+    def whole_lines(self) -> Piece:
+        """The lines that the selection touches."""
+        end = self.data.find(b"\n", max(self.start, self.end - 1))
+        return self.piece(self.data.rfind(b"\n", 0, self.start) + 1, end if end >= 0 else len(self.data))
+
     def whole_statements(self) -> Piece:
         """The statements that the selection touches."""
         return self.piece(*statements_around(self.data, self.start, self.end))

@@ -51,6 +51,7 @@ def ask(
     *,
     uri: str = "file:///work/shop.py",
     trial: Trial | None = None,
+    language: str = "python",
     **fields: object,
 ) -> tuple[CommandResult, str]:
     """Run a command on a text whose selection is ⟦marked⟧ (or whose cursor is ⟦⟧); the result and what was streamed."""
@@ -59,7 +60,7 @@ def ask(
     start = len(head.encode())
     request = CommandRequest(
         command=command,
-        snapshot=Snapshot(uri=uri, text=head + selected + tail, offset=start),
+        snapshot=Snapshot(uri=uri, text=head + selected + tail, offset=start, language=language),
         end=start + len(selected.encode()),
         **fields,
     )

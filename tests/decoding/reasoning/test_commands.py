@@ -135,6 +135,17 @@ def test_explain_takes_a_selection_a_file_or_an_error() -> None:
         ask(backend, "explain", "⟦⟧\n")
 
 
+def test_other_languages_are_explained_as_they_are_and_not_changed() -> None:
+    backend = ScriptedBackend("It is a page.")
+    page = "# Title\n\nSome ⟦text⟧.\n"
+    result, _ = ask(backend, "explain", page, uri="file:///work/page.md", language="md")
+    assert result.text == "It is a page."
+    assert "```md\nSome text.\n```" in user_text(backend.turns[0])
+    for command in ("fix", "docstring", "tests", "edit"):
+        with pytest.raises(BadInput, match="Python only"):
+            ask(backend, command, page, text="do it", language="md")
+
+
 def test_prompts_stay_below_their_limit_whatever_the_file() -> None:
     backend = ScriptedBackend("x")
     long_function = "def f(x):\n" + "".join(f"    value_{n} = helper_{n}(x, {n})\n" for n in range(500))
