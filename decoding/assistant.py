@@ -26,6 +26,7 @@ from decoding.kv_cache import CachePool
 from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot, StopReason
 from decoding.models.loading import LoadedModel, Progress, fitted, load_model
 from decoding.models.target import KVCache
+from decoding.names import NamesAround
 from decoding.prompts import Layout, Prompt
 from decoding.reasoning.backend import LocalBackend
 from decoding.reasoning.commands import run_command
@@ -51,8 +52,12 @@ CancelCheck = Callable[[], bool]
 Emit = Callable[[Chunk], None]
 Watch = Callable[[Round], None]
 T = TypeVar("T")
+Text = tuple[str, int, StopReason, str | None]
+"""A raw text: what it says, how many tokens it has, why it ended, and why the constraint went off on the way."""
 
 _CACHED_PROMPTS = 4
+_SECOND_TRIES = 2
+"""So often a text is written again from a name on that does not exist."""
 _MORE_ROWS = 64
 """Room behind the longest text for the rows of a tree."""
 
@@ -115,7 +120,7 @@ class Assistant:
         hole = Hole.at(snapshot.text, snapshot.offset)
         several = wants_lines(hole, options.multiline)
         rule = StopRule(hole, several, snapshot.language == "python")
-        prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
+        prompt = self._prompt(snapshot, options)
         started = time.perf_counter()
         guide = self._guide(prompt, snapshot, options)
         open_ms = 1e3 * (time.perf_counter() - started)
@@ -135,8 +140,7 @@ class Assistant:
 
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck) -> None:
         """Prefill what a request at this cursor would need, and look through its document. Raises Cancelled."""
-        data = snapshot.text.encode("utf-8", "surrogatepass")
-        prompt = self.layout.infill(data, snapshot.offset, *self._windows(options))
+        prompt = self._prompt(snapshot, options)
         self._prefilled(Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
         self._guide(prompt, snapshot, options)
 
@@ -260,10 +264,23 @@ class Assistant:
         emit: Emit,
         watch: Watch | None,
     ) -> Completion:
-        raw, count, reason, off_reason = _drained(
-            self._run(guide, sampling, options, Steering(over=rule.reason), request, cancelled, watch), emit
-        )
-        shown = self._shown(raw, reason not in ("length", "cancelled"), rule, snapshot, options)
+        names = self._names_around(snapshot, options) if guide.off_reason is None else None
+        steering = Steering(over=rule.reason)
+        text = _drained(self._run(guide, sampling, options, steering, request, cancelled, watch), emit)
+        shown = self._shown(text, rule, snapshot, options)
+        for _ in range(_SECOND_TRIES):
+            again = self._again(names, shown, request, snapshot, options)
+            if again is None or cancelled():
+                break
+            kept, guide = again
+            # What was emitted of the first try is replaced by the completion as a whole: nothing more is emitted.
+            text = _drained(
+                self._run(guide, sampling, options, steering, request, cancelled, watch, kept), lambda _: None
+            )
+            shown = self._shown(text, rule, snapshot, options)
+        if names is not None and shown.trimmed is not None and names.wrong(shown.trimmed) is not None:
+            shown = self._shown(text, rule, snapshot, options, names)
+        _, count, reason, off_reason = text
         return Completion(
             text=shown.trimmed.text if shown.trimmed else "",
             start=snapshot.offset,
@@ -278,9 +295,49 @@ class Assistant:
             stats=request.tally.result(count, off_reason),
         )
 
-    def _shown(self, raw: str, finished: bool, rule: StopRule, snapshot: Snapshot, options: EngineOptions) -> Fitted:
+    def _names_around(self, snapshot: Snapshot, options: EngineOptions) -> NamesAround | None:
+        """What says which names a suggestion gets wrong, None where names do not count."""
+        if options.constraint != "enforce" or options.scope == "off" or snapshot.language != "python":
+            return None
+        index = self.scopes.index(snapshot.uri, snapshot.text.encode("utf-8", "surrogatepass"))
+        return NamesAround(index, snapshot.offset) if index is not None else None
+
+    def _again(
+        self,
+        names: NamesAround | None,
+        shown: Fitted,
+        request: Request,
+        snapshot: Snapshot,
+        options: EngineOptions,
+    ) -> tuple[list[int], Guide] | None:
+        """How a text with a name that does not exist is written again from that name on: the tokens that stay, which
+        the request is set back to, and what guides the rest. None where all names exist."""
+        wrong = names.wrong(shown.trimmed) if names is not None and shown.trimmed is not None else None
+        if names is None or shown.trimmed is None or wrong is None:
+            return None
+        texts = [self.model.vocabulary.tokens[token] for token in request.generated]
+        resume = names.resume(shown.trimmed, wrong, texts, request.healed)
+        state = self._guide(self._prompt(snapshot, options), snapshot, options).masks if resume is not None else None
+        for token in request.generated[: resume.kept] if resume is not None else ():
+            state = state.advance(token) if state is not None else None
+        if resume is None or state is None:
+            return None
+        kept = request.generated[: resume.kept]
+        del request.tokens[request.prompt_length + resume.kept :]
+        return kept, Guide.enforcing(resume.constraint(self.names, state), state)
+
+    def _shown(
+        self,
+        text: Text,
+        rule: StopRule,
+        snapshot: Snapshot,
+        options: EngineOptions,
+        names: NamesAround | None = None,
+    ) -> Fitted:
         """What of a raw text is shown: by the rules of hygiene, and where the constraint is enforced, only what leaves
-        the file in order."""
+        the file in order, with names that exist."""
+        raw, _, reason, _ = text
+        finished = reason not in ("length", "cancelled")
 
         def inserted(text: str, whole: bool) -> Trimmed | None:
             return trim_at(
@@ -297,7 +354,8 @@ class Assistant:
         gap = self.python.gap(snapshot.text.encode("utf-8", "surrogatepass"), snapshot.offset)
 
         def fits(text: Trimmed) -> bool:
-            return gap.fits(text.text.encode("utf-8", "surrogatepass"), text.end - text.start)
+            put = text.text.encode("utf-8", "surrogatepass")
+            return gap.fits(put, text.end - text.start) and (names is None or names.wrong(text) is None)
 
         return cut_to_fit(raw, finished, inserted, fits)
 
@@ -310,14 +368,18 @@ class Assistant:
         request: Request,
         cancelled: CancelCheck,
         watch: Watch | None,
-    ) -> Generator[Chunk, None, tuple[str, int, StopReason, str | None]]:
+        kept: Sequence[int] = (),
+    ) -> Generator[Chunk, None, Text]:
         """Generate until something ends the text: the text, its tokens, why it ended, why the constraint went off.
+        `kept`: tokens of it that are there already.
 
         Whether the text is over is asked after every single token, so that the answer does not depend on how many
         tokens a pass emits.
         """
         spoken = TextStream(request.healed)
-        tokens: list[int] = []
+        tokens = list(kept)
+        for token in kept:
+            spoken.add(self.model.vocabulary.decode([token]))
         ends = self.model.vocabulary.end
         reason: StopReason = "length"
         for round_ in self._rounds(request, guide, sampling, options, steering.pause, cancelled):
@@ -393,6 +455,10 @@ class Assistant:
         return cache
 
     # What goes into it ------------------------------------------------------------------------------------------
+
+    def _prompt(self, snapshot: Snapshot, options: EngineOptions) -> Prompt:
+        data = snapshot.text.encode("utf-8", "surrogatepass")
+        return self.layout.infill(data, snapshot.offset, *self._windows(options))
 
     def _windows(self, options: EngineOptions) -> tuple[int, int]:
         """Tokens before and after the cursor that fit into the context beside the answer."""

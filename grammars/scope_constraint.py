@@ -11,8 +11,9 @@ Knows tokens, a scope view and the bytes of the statement before the cursor. Mus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.builtin_names import BUILTIN_NAMES, MODULE_NAMES
-from grammars.constraint import Bitmask
+from grammars.constraint import Bitmask, bitmask_of
 from grammars.scope_attributes import KnownAttributes
 from grammars.scope_index import ScopeIndex
 from grammars.scope_lexer import (
@@ -86,6 +87,10 @@ class Penalties:
         }
         return by_kind.get(kind, 0.0)
 
+    def of_leaving(self, kind: WordKind, word: bytes) -> float:
+        """The penalty of a sign that leaves an unknown word unbound; 0 where the word was paid for."""
+        return self.unbound if kind.may_read and self.of(kind, word) == 0.0 else 0.0
+
 
 class _Node:
     """A lexical state that remembers where bytes lead from it: states are few, tokens are read again and again."""
@@ -114,6 +119,12 @@ class ScopeConstraint:
         self.penalties = penalties or Penalties()
         self.table = TokenTable(vocabulary)
         self._nodes: dict[LexicalState, _Node] = {}
+
+    @cached_property
+    def ascii(self) -> Bitmask:
+        """The tokens with text that has no bytes beyond ASCII."""
+        tokens = self.vocabulary.tokens
+        return bitmask_of([token for token, text in enumerate(tokens) if text and text.isascii()], self.vocabulary.size)
 
     def node(self, state: LexicalState) -> _Node:
         """The one node of a lexical state."""
@@ -167,10 +178,17 @@ class ScopeConstraint:
             self, mode == "hard", later, enclosing, Names(after), attributes, parameters, seen.escape_hatch
         )
         state = reading.state
-        governed = state.kind.legalised_by is not None or state.kind is WordKind.ELEMENT
-        if state.word and governed and not may_become_name(names, state.word):
+        if state.word and state.kind.may_read and not may_become_name(names, state.word):
             state = replace(state, kind=WordKind.BINDING)  # the user types a name that is new: theirs to finish
         return ScopeState(setting, self.node(state), names)
+
+    def open_word(self, names: Iterable[str], before: bytes, begun: bool = False) -> ScopeState:
+        """The state behind `before` in which the next word, or where that is begun the last one, has to be one of
+        `names`, or no name at all; behind that word it says nothing that is worth knowing."""
+        setting = _Setting(self, True, frozenset(), frozenset(), Names(()), None, None, None)
+        state = read(LexicalState(), before).state
+        state = replace(state, kind=WordKind.LOAD) if begun and state.kind.may_read else replace(state, must_exist=True)
+        return ScopeState(setting, self.node(state), Names(_encoded(names), _ALWAYS))
 
 
 def _bound_by(reading: Reading) -> tuple[frozenset[bytes], frozenset[bytes], bool]:
@@ -187,7 +205,7 @@ def _bound_by(reading: Reading) -> tuple[frozenset[bytes], frozenset[bytes], boo
     return frozenset(now), frozenset(after), defers
 
 
-def _encoded(names: frozenset[str]) -> frozenset[bytes]:
+def _encoded(names: Iterable[str]) -> frozenset[bytes]:
     return frozenset(name.encode("utf-8", "replace") for name in names)
 
 
@@ -342,7 +360,7 @@ class ScopeState:
                     word, kind = pending
                     if event.byte not in (kind.legalised_by or b""):
                         refused = True
-                        penalty = min(penalty, penalties.unbound if kind is not WordKind.LOAD else 0.0)
+                        penalty = min(penalty, penalties.of_leaving(kind, word))
                     # Behind `=` an argument names a parameter; everything else that binds makes a name.
                     if kind is not WordKind.ARGUMENT or event.byte != 0x3D:
                         names = names.joined(frozenset({word}))
@@ -371,7 +389,7 @@ class ScopeState:
         """The names that a word of a kind can be, None where it can be any; `owner`: the object of an attribute."""
         if kind is WordKind.ATTRIBUTE:
             return self._setting.attributes_of(owner)
-        return names if kind.legalised_by is not None or kind is WordKind.ELEMENT else None
+        return names if kind.may_read else None
 
     def penalty_for(self, kind: WordKind, word: bytes, owner: bytes, names: Names) -> float:
         """The penalty of a word that begins none of `names`."""

@@ -45,6 +45,11 @@ class WordKind(StrEnum):
         """Bytes of which one must follow an unknown word; empty: no byte helps; None: the word is free anyway."""
         return _LEGALISED_BY.get(self)
 
+    @property
+    def may_read(self) -> bool:
+        """Whether such a word may read a name of the scope."""
+        return self.legalised_by is not None or self is WordKind.ELEMENT
+
 
 _LEGALISED_BY = {
     WordKind.LOAD: b"",
@@ -160,6 +165,7 @@ class LexicalState:
     awaits_follow: bool = False
     name: bytes = b""  # the name just read, or just before a dot and the word behind it
     callable: bytes = b""  # the name just read, which a parenthesis would call
+    must_exist: bool = False  # the next word reads a name, whatever it could be otherwise
 
     @property
     def owner(self) -> bytes:
@@ -227,6 +233,7 @@ class _Reader:
         self.comment = state.comment
         self.awaits_follow = state.awaits_follow
         self.name, self.callable = state.name, state.callable
+        self.must_exist = state.must_exist
         self.events: list[Word | Follow] = []
         self.newline = False
         self._prefix = b""  # of the string that is about to open
@@ -243,6 +250,7 @@ class _Reader:
             self.awaits_follow,
             self.name,
             self.callable,
+            self.must_exist,
         )
 
     def run(self, text: bytes) -> None:
@@ -290,6 +298,8 @@ class _Reader:
         if _is_word(first):
             if not self.word:
                 self.kind = WordKind.FREE if 0x30 <= first <= 0x39 else _kind_of_next(self)
+                if self.must_exist and self.kind.may_read:
+                    self.kind, self.must_exist = WordKind.LOAD, False
                 self._note_follow(first)
             self.word += token
             return end
@@ -370,7 +380,7 @@ class _Reader:
             self.awaits_follow = kind.legalised_by is not None
         # What a statement begins with may get new attributes: of that object none is unknown.
         self.name = b"" if kind in (WordKind.FREE, WordKind.ATTRIBUTE, WordKind.STATEMENT) else word
-        self.callable = word if kind.legalised_by is not None or kind is WordKind.ELEMENT else b""
+        self.callable = word if kind.may_read else b""
         self._consume()
         self.last = _Last.OPERAND
         if starts and word in _SOFT_KEYWORDS:

@@ -106,6 +106,21 @@ def classify(leaf: Node) -> PositionKind:
     return _of_identifier(leaf, parent)
 
 
+def reads_name(leaf: Node) -> bool:
+    """Whether a leaf of finished code is an identifier that is read, and nothing else: no target, no keyword."""
+    if leaf.type != "identifier":
+        return False
+    kind = classify(leaf)
+    return (
+        kind.reads_a_name or kind is PositionKind.ARGUMENT or (kind is PositionKind.STATEMENT and not is_target(leaf))
+    )
+
+
+def is_target(leaf: Node) -> bool:
+    """Whether an assignment of any form binds an identifier."""
+    return _of_target(leaf) not in (None, PositionKind.LOAD)
+
+
 def _of_identifier(leaf: Node, parent: Node) -> PositionKind:
     kind = parent.type
     if kind == "attribute" and _is_field(parent, "attribute", leaf):

@@ -94,8 +94,8 @@ class _Surveyor:
         pending = before.state.pending if not before.state.lexical.word else None
         if before.refused or pending is not None:
             self._refused[group.ids] = True  # a word cannot bind the unknown one before it
-        if pending is not None and pending[1] is not WordKind.LOAD:
-            self._lower(group.ids, self._state.constraint.penalties.unbound)
+        if pending is not None:
+            self._lower(group.ids, self._state.constraint.penalties.of_leaving(pending[1], pending[0]))
         self._lower(group.ids, before.penalty)
         written, kind = lexical.word[:-1], lexical.kind
         wrong = self._unknown_words(group, written, names)

@@ -345,14 +345,8 @@ def _view_in(index: ScopeIndex, entry: int, offset: int, prefix: str) -> ScopeVi
     local = offset - index.starts[entry]
     position = _position(index, entry, local)
     frames = frames_of(index, entry, found.facts.scope_at(local), local)
-    deferred = position is PositionKind.ANNOTATION and (
-        index.future_annotations or frames[0].kind is ScopeKind.FUNCTION or _in_string(index, entry, local)
-    )
-    names, later = names_of(frames, deferred)
-    if found.facts.damaged:
-        hatch: str | None = "syntax error"
-    else:
-        hatch = _hatch(index, entry, local)
+    names, later = names_of(frames, _runs_later(index, entry, local, position, frames))
+    hatch = "syntax error" if found.facts.damaged else _hatch(index, entry, local)
     enclosing = frozenset().union(*(f.visible(False) for f in frames[1:] if f.kind is ScopeKind.CLASS))
     typed = frozenset({word_at(index.text, offset)})  # what is being typed at the cursor is not bound by that
     return ScopeView(
@@ -364,6 +358,23 @@ def _view_in(index: ScopeIndex, entry: int, offset: int, prefix: str) -> ScopeVi
         prefix=prefix,
         frames=frames,
     )
+
+
+def _runs_later(index: ScopeIndex, entry: int, local: int, position: PositionKind, frames: tuple[Frame, ...]) -> bool:
+    """Whether code in the innermost frame runs at some later time: an annotation that is a string, or like one."""
+    return position is PositionKind.ANNOTATION and (
+        index.future_annotations or frames[0].kind is ScopeKind.FUNCTION or _in_string(index, entry, local)
+    )
+
+
+def names_read_at(index: ScopeIndex, offset: int) -> frozenset[str] | None:
+    """The names that the identifier at byte `offset` may refer to, where it is finished; None where nobody knows."""
+    entry = index.entry_at(offset)
+    local = offset - index.starts[entry]
+    if index.entries[entry].facts.damaged or _hatch(index, entry, local) is not None:
+        return None
+    frames = frames_of(index, entry, index.entries[entry].facts.scope_at(local), local)
+    return names_of(frames, _runs_later(index, entry, local, _position(index, entry, local), frames))[0]
 
 
 def _leaf(index: ScopeIndex, entry: int, local: int) -> Node | None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from decoding.assistant import Assistant
 from decoding.errors import BadInput, BadPosition, Cancelled, UnknownModel
 from decoding.messages import Chunk, Completion, EngineOptions, Snapshot
+from grammars.scope_index import ScopeIndex
+from grammars.undefined_names import undefined_names
 
 
 def never() -> bool:
@@ -155,3 +157,15 @@ def test_bad_requests(assistant, options, tmp_path) -> None:
         Assistant(EngineOptions(model="no-such-model"))
     with pytest.raises(BadInput):
         assistant.answer("x " * 5000, options, never, lambda _: None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_name_is_shown_that_does_not_exist(assistant, options, seed: int) -> None:
+    marked = "def area(width, height):\n    size = |\n    return size\n"
+    free = complete(assistant, marked, options, temperature=1.0, seed=seed, constraint="off", scope="off")
+    checked = complete(assistant, marked, options, temperature=1.0, seed=seed, drafter="none")
+    index = ScopeIndex.of(marked.replace("|", checked.text).encode())
+    assert not undefined_names(index, 0, len(index.text))
+    assert checked.token_ids != free.token_ids
+    drafted = complete(assistant, marked, options, temperature=1.0, seed=seed, drafter="lookup")
+    assert (drafted.token_ids, drafted.text) == (checked.token_ids, checked.text)
