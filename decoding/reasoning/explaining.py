@@ -22,7 +22,7 @@ laptop reads in a second."""
 _RELATED_SHARE = 4
 _ERROR_TOKENS = 160
 _SENTENCE_TOKENS = 96
-_ENOUGH, _ENOUGH_A_LINE, _MOST_LINES = 80, 20, 8
+_ENOUGH, _ENOUGH_A_LINE, _MOST_LINES = 60, 20, 8
 """Characters after which what is said about a step ends with its sentence: more for each of its lines."""
 _FOR_CALLERS = "**Callers should know:**"
 
@@ -77,7 +77,7 @@ def _explain_steps(
     """
     subject = f"`{name}`" if name.isidentifier() else name.capitalize()
     quoted = [(f"{fenced(step)}\n{_pointing(step)}", 1 + step.count("\n")) for step in steps]
-    for beginning, lines in [(subject, 2), *quoted, (_FOR_CALLERS, 2)]:
+    for beginning, lines in [(subject, 0), *quoted, (_FOR_CALLERS, 0)]:
         report.end_paragraph()
         report.say(beginning)
         left = max_tokens - report.stats.tokens

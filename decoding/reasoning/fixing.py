@@ -13,7 +13,7 @@ from decoding.errors import BadInput
 from decoding.reasoning import prompts
 from decoding.reasoning.checks import findings, new_findings, syntax_error
 from decoding.reasoning.pieces import Piece
-from decoding.reasoning.places import broken_piece, described, own_finding, selected_piece, settled, speaks_of
+from decoding.reasoning.places import broken_piece, described, own_problems, selected_piece, settled, speaks_of
 from decoding.reasoning.related import open_sources, related_code
 from decoding.reasoning.report import Report
 from decoding.reasoning.requests import CommandRequest, CommandResult, Problem
@@ -52,7 +52,9 @@ def fix(request: CommandRequest, report: Report, trial: Trial | None = None) -> 
     count = report.backend.count
     problems = tuple(settled(source, problem) for problem in request.problems)
     piece = broken_piece(source, problems, request.text)
-    problem = described(source, problems, request.text) or own_finding(source, piece)
+    if not problems and not request.text.strip():
+        problems = own_problems(source, piece)
+    problem = described(source, problems, request.text) or syntax_error(source.text)
     if not problem and trial is not None:
         problem = trial(source.text) or ""
     if not problem:

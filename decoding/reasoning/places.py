@@ -122,11 +122,9 @@ def described(source: Source, problems: Sequence[Problem], message: str) -> str:
     return "\n".join(filter(None, (*told, message.strip())))
 
 
-def own_finding(source: Source, piece: Piece) -> str:
-    """What our own checks find in the piece, where nothing was said."""
-    error = syntax_error(source.text)
-    if error is not None:
-        return error
-    first = source.data[: piece.start].count(b"\n") + 1
-    last = first + source.data[piece.start : piece.end].count(b"\n")
-    return "; ".join(finding.text for finding in findings(source.text) if first <= finding.line <= last)
+def own_problems(source: Source, piece: Piece) -> tuple[Problem, ...]:
+    """What pyflakes finds in the piece, where nothing was said; nothing in a file that does not parse."""
+    starts = [0, *(found.end() for found in re.finditer(rb"\n", source.data))]
+    places = [(starts[min(finding.line, len(starts)) - 1], finding.text) for finding in findings(source.text)]
+    begin = source.data.rfind(b"\n", 0, piece.start) + 1
+    return tuple(Problem(start=place, end=place, message=text) for place, text in places if begin <= place < piece.end)

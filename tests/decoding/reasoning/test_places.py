@@ -31,6 +31,14 @@ def test_a_file_without_a_line_is_fixed_where_something_is_found() -> None:
     assert asked_about("⟦⟧" + CODE.replace("return dos", "return (")).startswith("def two")
 
 
+def test_what_we_find_ourselves_is_looked_for_afterwards() -> None:
+    backend = ScriptedBackend("    return dos\n```", "    return 2\n```")
+    result, _ = ask(backend, "fix", CODE.replace("return dos", "return dos + 1⟦⟧"), tries=2)
+    assert "undefined name 'dos' (in the line `return dos + 1`)" in user_text(backend.turns[0])
+    assert "gone: undefined name 'dos'" in result.checks
+    assert result.tries == 2
+
+
 def test_a_traceback_from_elsewhere_leaves_the_place_to_the_user() -> None:
     assert asked_about(CODE.replace("return uno", "⟦⟧return uno"), ELSEWHERE + "x").startswith("def one")
     assert asked_about("⟦⟧" + CODE, ELSEWHERE + "name 'dos' is not defined").startswith("def two")
