@@ -67,6 +67,25 @@ def scan(code: str, quote: str = "") -> Scan:
     return Scan(tuple(opened), tuple(unmatched), quote)
 
 
+LINE_BYTES = 1_000
+"""Of a line, before and after the cursor, that say which brackets are open: one of 60,000 costs no more."""
+
+
+def closed_already(data: bytes, offset: int) -> int:
+    """How many bytes right behind the cursor close what is open in its line: `)` of `print(|)`, `"` of `x = "|"`.
+
+    Editors type them together with the opening one. A text for the cursor writes its own, which take their place.
+    """
+    near = data[max(0, offset - LINE_BYTES) : offset].decode("utf-8", "replace")
+    found = scan(LINE_END.split(near)[-1])
+    size = 0
+    for closer in (found.quote, *reversed(found.opened)):
+        if not data.startswith(closer.encode(), offset + size):
+            break
+        size += len(closer)
+    return size
+
+
 def indentation(line: str) -> str:
     """The blanks that `line` begins with."""
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,6 +1,6 @@
 """Prompts: what the model reads for a cursor in a file.
 
-Knows token ids, a tokenizer's `encode` and the infilling marks of a model. Must not know the engine, caches or
+Knows token ids, a tokenizer's `encode`, the infilling marks of a model and the line that a cursor splits. Must not know the engine, caches or
 what is done with the answer. Pure functions.
 """
 
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from decoding.hole import closed_already
 from decoding.models.folder import InfillingTokens
 from grammars.healing import worth_healing
 from grammars.vocabulary import Vocabulary
@@ -59,14 +60,15 @@ class Layout:
         """The prompt for the cursor at byte `offset` of `text`.
 
         The suffix comes first (`fim_prefix fim_suffix S fim_middle P`): measured better than the usual order with
-        token healing, and a keystroke at the end of P reuses every key before it.
+        token healing, and a keystroke at the end of P reuses every key before it. For the same reason S begins behind
+        what an editor has closed already: a `(` that brings its `)` along would change the very first token of S.
         """
         before = self._last_tokens(text[:offset], max(32, prefix_tokens))
         ids, healed = self._healed(before)
         if self.fim is None:
             ids = [*self.start, *ids]
             return Prompt(tuple(ids or [self.fallback]), healed)
-        after = self._suffix(text[offset:], suffix_tokens)
+        after = self._suffix(text[offset + closed_already(text, offset) :], suffix_tokens)
         return Prompt((self.fim.prefix, self.fim.suffix, *after, self.fim.middle, *ids), healed)
 
     def continuation(self, text: str) -> Prompt:

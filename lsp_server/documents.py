@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from lsprotocol import types
 
 from decoding.errors import BadPosition
+from decoding.hole import closed_already
 from decoding.messages import Edit
 from lsp_server.lines import (
     Encoding,
@@ -78,6 +79,11 @@ class View:
     patches: tuple[Patch, ...] = ()
     hypothetical: bool = False
     """Whether the user has yet to do something for `data` to be there."""
+
+    @property
+    def follows(self) -> int:
+        """The byte at which goes on what a text for the cursor is to lead to: behind closers that it writes itself."""
+        return self.offset + closed_already(self.data, self.offset)
 
     def behind(self, context: bytes) -> View:
         """The view with text before its document, as earlier cells are to a notebook's cell."""

@@ -28,7 +28,11 @@ _CLOSERS = re.compile(rb"[)\]}\"']{0,4}\Z")
 
 @dataclass(slots=True)
 class Generation:
-    """The texts for the place between `prefix` and `suffix`, best first once it is finished."""
+    """The texts for the place between `prefix` and `suffix`, best first once it is finished.
+
+    Closers right behind the cursor are part of neither: the texts write their own, and editors add and drop them with
+    the bracket or quote that is typed.
+    """
 
     view: View
     options: EngineOptions
@@ -51,7 +55,7 @@ class Generation:
     @classmethod
     def at(cls, view: View, options: EngineOptions) -> Generation:
         """An empty one for the view's cursor."""
-        return cls(view, options, view.data[: view.offset], view.data[view.offset :])
+        return cls(view, options, view.data[: view.offset], view.data[view.follows :])
 
     @property
     def _near(self) -> bytes:
@@ -79,7 +83,7 @@ class Generation:
         """What stands between this text's place and the view's cursor, if it begins one of the texts; None where it
         does not or where the view is another place.
 
-        Closers that an editor adds behind the cursor do not make it another place.
+        Closers that an editor adds behind the cursor, and such as are typed over, do not make it another place.
         """
         data, start = view.data, len(self.prefix)
         end = len(data) - len(self.suffix)
@@ -89,7 +93,7 @@ class Generation:
         added = data[view.offset : end]
         if not any(self.may_follow(typed, rank) for rank in self.raws or (0,)):
             return None
-        if added and (view.offset == start or not _CLOSERS.match(added)):
+        if added and (view.follows != end if view.offset == start else not _CLOSERS.match(added)):
             return None
         # The whole text last: it takes longest, and of the many texts that were kept only one or two get so far.
         return typed if data.startswith(self.prefix) and data.endswith(self.suffix) else None

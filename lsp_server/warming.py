@@ -101,4 +101,4 @@ class Warming:
 
 def _place(view: View) -> tuple[str, int]:
     """What stays the same while somebody writes: the text behind the cursor, which the model reads first."""
-    return view.uri, len(view.data) - view.offset
+    return view.uri, len(view.data) - view.follows

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from decoding.hole import closed_already
+from decoding.kv_cache import shared_prefix
 from decoding.models.folder import open_folder
 from decoding.prompts import WINDOW_STEP_LINES, Layout, window_starts
 from grammars.vocabulary import Vocabulary
@@ -92,3 +94,38 @@ def test_a_keystroke_keeps_the_tokens_before_it(layout) -> None:
     two = layout.infill(text + b"result", len(text) + 6, 300, 0).token_ids
     shared = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
     assert shared >= len(one) - 4
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ('"', '"'), ("{[", "]}"), ('"""', '"""')])
+def test_a_closer_that_an_editor_types_changes_no_token_before_it(layout, opening, closing) -> None:
+    before, after = b"value = compute", b"\nprint(value)\n"
+    prompt = layout.infill(before + after, len(before), 100, 100)
+    typed = before + opening.encode()
+    closed = layout.infill(typed + closing.encode() + after, len(typed), 100, 100)
+    assert shared_prefix(prompt.token_ids, closed.token_ids) >= len(prompt.token_ids) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("f(|)", ")"),
+        ("f(|)\n", ")"),
+        ("f(a, [|])", "])"),
+        ('print("|")', '")'),
+        ('"""|"""', '"""'),
+        ("d = {'|'}", "'}"),
+        ("f(|", ""),
+        ("f(|]", ""),
+        ("f(| )", ""),
+        ("f(a)|)", ""),
+        ("f(\n|)", ""),
+        ("f(|'a')", ""),
+        ("# (|)", ""),
+        ("f('(', |)", ")"),
+        ("|)", ""),
+        ("é = (|)", ")"),
+    ],
+)
+def test_what_is_closed_already(text, closed) -> None:
+    before, _, after = text.partition("|")
+    assert closed_already((before + after).encode(), len(before.encode())) == len(closed)
