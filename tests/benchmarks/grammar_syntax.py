@@ -198,23 +198,31 @@ def boundary(each: Tokens, text: str, chance: random.Random) -> int:
 
 def cold(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
     """`branches` before anything was made ahead, of the largest vocabulary."""
-    yield validated(scale, tokens[-1], "cold")
+    yield validated(scale, tokens[-1], "cold", window=0)
 
 
 def branches(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
-    """The next eight tokens of real files, each branch validated once, from a fresh state."""
+    """The next eight tokens of real files, each branch validated once, from a fresh state: where there
+    was no time to read ahead, and as the worker does it, which has read the tokens before the cursor."""
     for each in tokens:
-        yield validated(scale, each, "warm")
+        yield validated(scale, each, "window not read", window=0)
+        yield validated(scale, each, "window read ahead", _WINDOW)
 
 
-def validated(scale: float, each: Tokens, name: str) -> Figure:
-    """What branches cost that were never read before."""
+_WINDOW = 768
+"""Tokens before the cursor that are in the prompt, and so are read ahead."""
+
+
+def validated(scale: float, each: Tokens, name: str, window: int) -> Figure:
+    """What branches cost that were never read before; `window` tokens before them were."""
     chance = random.Random(name)
     samples: list[float] = []
     for text in unknown_texts(chance):
         data = text.encode()
         offset = boundary(each, text, chance)
         branch = each.ids(data[offset:].decode("utf-8", "ignore")[:200])[:8]
+        if window:
+            each.constraint.study(each.ids(data[:offset].decode("utf-8", "ignore"))[-window:])
         state = each.constraint.open(data, offset, suffix=False)
         begin = time.perf_counter()
         state.validate(branch)
