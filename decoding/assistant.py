@@ -34,7 +34,7 @@ from decoding.reasoning.fixing import Trial
 from decoding.reasoning.requests import CommandRequest, CommandResult
 from decoding.reasoning.thoughts import marks_of
 from decoding.sampling import Sampling, best_tokens
-from decoding.second_choices import second_choices
+from decoding.second_choices import is_greedy, second_choices
 from decoding.stats import Tally
 from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
@@ -219,6 +219,17 @@ class Assistant:
         return [whole for each in beginnings if (whole := each.decode("utf-8", "ignore")).encode() == each]
 
     def command(
+    def would_write(
+        self, messages: Sequence[dict[str, str]], text: str, cancelled: CancelCheck, steering: Steering
+    ) -> bool:
+        """Whether the greedy answer behind the steering's opening begins with `text`. Raises BadPosition, Cancelled."""
+        prompt = self._chat_prompt(messages, steering.opening, think=steering.think).token_ids
+        tokens = self.model.encode(text)
+        if len(prompt) + len(tokens) + _MORE_ROWS > self.pool.capacity:
+            return False
+        cache = self._prefilled(Request(list(prompt), len(prompt), b""), cancelled)
+        return is_greedy(self.model.target, cache, prompt[-1], tokens, steering.constraint)
+
         self,
         request: CommandRequest,
         options: EngineOptions,

@@ -85,6 +85,10 @@ class RemoteBackend:
 
     def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
         """See `Backend`: what a server could have said instead is not known."""
+    def would_write(self, turn: Turn, text: str) -> bool:
+        """See `Backend`: not known."""
+        return False
+
         return ()
 
     def reply(self, turn: Turn, say: Say) -> Reply:

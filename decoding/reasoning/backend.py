@@ -94,6 +94,9 @@ class Backend(Protocol):
     def reply(self, turn: Turn, say: Say) -> Reply:
         """Write one text. Raises Cancelled, BadInput or ModelError."""
 
+    def would_write(self, turn: Turn, text: str) -> bool:
+        """Whether the reply to `turn` is known to begin with `text`; false where it is sampled, or not known."""
+
     def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
         """Beginnings of other replies to `turn` than `text`, the likeliest first; none where that is not known."""
 
@@ -145,10 +148,18 @@ class LocalBackend:
         view.finish()
         return Reply(view.answer, view.thought, view.visible, answer.stop_reason, answer.stats)
 
+    def would_write(self, turn: Turn, text: str) -> bool:
+        """See `Backend`. Only of turns without a thought."""
+        if self._options_for(turn).temperature > 0.0:
+            return False
+        return self._assistant.would_write(turn.messages, text, self._cancelled, self._aside(turn))
+
     def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
         """See `Backend`. Only of turns without a thought."""
-        steering = Steering(opening=turn.opening, constraint=self._constraint(turn, opened=False), think=False)
-        return self._assistant.second_choices(turn.messages, text, self._cancelled, steering)
+        return self._assistant.second_choices(turn.messages, text, self._cancelled, self._aside(turn))
+
+    def _aside(self, turn: Turn) -> Steering:
+        return Steering(opening=turn.opening, constraint=self._constraint(turn, opened=False), think=False)
 
     def _options_for(self, turn: Turn) -> EngineOptions:
         changes: dict[str, object] = {"max_tokens": turn.max_tokens}

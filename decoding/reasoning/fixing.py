@@ -89,8 +89,10 @@ def _judge(source: Source, piece: Piece, problems: tuple[Problem, ...] = (), tri
 
     def judge(code: str) -> Verdict:
         after = piece.replaced(code)
-        if not code.strip() or code.strip() == piece.code.strip():
-            return Verdict(_REFUSED, "The code was not changed." if code.strip() else "There was no code.")
+        if not code.strip():
+            return Verdict(_REFUSED, "There was no code.")
+        if code.strip() == piece.code.strip():
+            return Verdict(_REFUSED, "The code was not changed.", misbehaves=True)
         error = syntax_error(after)
         if error is not None and (error_before is None or not _is_closer(code)):
             return Verdict(_REFUSED, f"The file would not parse: {error}.")

@@ -8,8 +8,9 @@ import torch
 
 from decoding.assistant import Assistant
 from decoding.messages import EngineOptions
-from decoding.second_choices import second_choices
+from decoding.second_choices import is_greedy, second_choices
 from decoding.steering import Steering
+from grammars.constraint import FirstToken, Unconstrained
 from tests.decoding.fakes import ParityConstraint, tiny_model
 from tests.decoding.fakes_text import OnlyTokens
 
@@ -57,6 +58,41 @@ def test_what_a_constraint_forbids_is_left_out_and_all_behind_it() -> None:
     assert held == permitted != free
 
 
+def greedy_text(length: int, constraint=None) -> list[int]:
+    """What the tiny model writes behind the prompt, one token after the other."""
+    target = tiny_model()
+    text: list[int] = []
+    for _ in range(length):
+        with torch.no_grad():
+            logits = target.model(torch.tensor([[*PROMPT, *text]])).logits[0, -1]
+        ranked = logits.argsort(descending=True).tolist()
+        token = next(each for each in ranked if constraint is None or constraint.permits(each))
+        constraint = constraint.advance(token) if constraint is not None else None
+        text.append(token)
+    return text
+
+
+def known(text: list[int], constraint=None) -> bool:
+    target = tiny_model()
+    cache = target.new_cache(128)
+    target.prefill(PROMPT[:-1], cache, lambda: False)
+    return is_greedy(target, cache, PROMPT[-1], text, constraint)
+
+
+def test_a_greedy_text_is_known_and_so_is_any_other() -> None:
+    text = greedy_text(60)
+    assert known(text)
+    for place in (0, 1, 23, 24, 25, 59):
+        assert not known([*text[:place], (text[place] + 1) % 10, *text[place + 1 :]])
+
+
+def test_the_likeliest_permitted_token_counts() -> None:
+    other = next(token for token in range(10) if token != greedy_text(1)[0])
+    assert not known([other], FirstToken(greedy_text(1)[0], Unconstrained(), 32))
+    forced = FirstToken(other, Unconstrained(), 32)
+    assert not known(greedy_text(2), forced)
+
+
 def test_an_assistant_gives_beginnings_of_other_answers(tiny_folder: Path) -> None:
     options = EngineOptions(model=str(tiny_folder), runtime="transformers", dtype="float32", max_tokens=12)
     assistant = Assistant(options)
@@ -68,3 +104,7 @@ def test_an_assistant_gives_beginnings_of_other_answers(tiny_folder: Path) -> No
     only = OnlyTokens(tuple(assistant.model.encode("a b")), assistant.model.vocabulary.size)
     held = assistant.second_choices(messages, "a b", lambda: False, Steering(constraint=only))
     assert all(set(each) <= set("a b") for each in held)
+    first = assistant.model.vocabulary.decode(answer.token_ids[:1]).decode()
+    assert assistant.would_write(messages, first, lambda: False, Steering())
+    assert not assistant.would_write(messages, "a" if first != "a" else "b", lambda: False, Steering())
+    assert not assistant.would_write(messages, "a b " * 2000, lambda: False, Steering())  # there is no room for it

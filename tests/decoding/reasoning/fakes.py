@@ -18,8 +18,11 @@ class ScriptedBackend:
     continues = True
     model, runtime, drafter = "script", "none", "none"
 
-    def __init__(self, *texts: str, stop: StopReason = "end", others: Sequence[str] = ()) -> None:
-        """`others` are the second choices for any text."""
+    def __init__(
+        self, *texts: str, stop: StopReason = "end", others: Sequence[str] = (), would: str | None = None
+    ) -> None:
+        """`others` are the second choices for any text, `would` is what it is known to write."""
+        self.would = would
         self.texts = list(texts)
         self.others = others
         self.stop = stop
@@ -27,6 +30,9 @@ class ScriptedBackend:
 
     def count(self, text: str) -> int:
         return len(text) // 3
+
+    def would_write(self, turn: Turn, text: str) -> bool:
+        return text == self.would
 
     def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
         return self.others

@@ -224,6 +224,34 @@ def test_what_misbehaves_is_written_afresh_and_then_with_second_choices() -> Non
     assert [turn.temperature for turn in backend.turns] == [None] * 5 + [0.8]
 
 
+REPEATED = '    """Twice x."""\n    return x + 2\n```'
+
+
+def test_code_that_would_only_be_repeated_is_not_tried_but_begun_otherwise() -> None:
+    begun = '    """Twice x."""\n    return '
+    backend = ScriptedBackend("2 * x\n```", others=[begun + "2"], would=REPEATED)
+    result, streamed = ask(backend, "fix", DOUBLE, text="wrong")
+    assert [turn.opening.partition("\n")[2] for turn in backend.turns] == [f"def double(x):\n{begun}2"]
+    assert result.tries == 1
+    assert result.replacements
+    assert "not changed" not in streamed
+    documented = 'def double(x):\n    """Twice x."""\n'
+    backend = ScriptedBackend("    return x\n```", others=[begun + "2"], would=REPEATED)
+    assert attempts(backend, 3) == [documented, f"def double(x):\n{begun}2", "def double(x):\n"]
+    backend = ScriptedBackend(REPEATED, would=REPEATED)  # nothing else is known: it says so
+    result, _ = ask(backend, "fix", DOUBLE, text="wrong", tries=2)
+    assert result.replacements == ()
+    assert "not changed" in result.checks[0]
+
+
+def test_what_was_repeated_all_the_same_is_begun_otherwise_before_it_is_told() -> None:
+    begun = '    """Twice x."""\n    return '
+    backend = ScriptedBackend(REPEATED, " * x\n```", others=[begun + "2"])
+    result, _ = ask(backend, "fix", DOUBLE, text="wrong", tries=2)
+    assert backend.turns[1].opening.endswith(f"{begun}2")
+    assert "2 * x" in after(DOUBLE, result)
+
+
 def test_a_comment_above_or_a_lone_text_describes_a_function() -> None:
     without = DOUBLE.replace('    """Twice x."""\n', "")
     backend = ScriptedBackend("    return x\n```")
