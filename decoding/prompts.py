@@ -1,7 +1,7 @@
 """Prompts: what the model reads for a cursor in a file.
 
-Knows token ids, a tokenizer's `encode`, the infilling marks of a model and the line that a cursor splits. Must not know the engine, caches or
-what is done with the answer. Pure functions.
+Knows token ids, a tokenizer's `encode`, the infilling marks of a model and the line that a cursor splits. Must not know
+the engine, caches or what is done with the answer. Pure functions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ Encode = Callable[[str], list[int]]
 WINDOW_STEP_LINES = 16
 """The window's first line moves in steps of this many lines: while it stands still, a keystroke leaves every key
 and value before it valid."""
+_WINDOW_STEP_TOKENS = 64
+"""The same for windows that begin within a line."""
 _BYTES_PER_TOKEN = 5
 """More than any real code needs on average (measured 3.2 on the standard library): bounds what is tokenised."""
 _LINE_ENDS = re.compile("\r\n?")
@@ -78,13 +80,13 @@ class Layout:
 
     def _last_tokens(self, before: bytes, budget: int) -> list[int]:
         """The end of `before` in at most `budget` tokens, from a line start that is a multiple of the step."""
-        starts = window_starts(before, budget * _BYTES_PER_TOKEN)
         ids: list[int] = []
-        for start in starts:
+        for start in window_starts(before, budget * _BYTES_PER_TOKEN):
             ids = self.encode(_as_text(before[start:]))
             if len(ids) <= budget:
                 return ids
-        return ids[-budget:]
+        surplus = len(ids) - budget
+        return ids[surplus + -surplus % min(_WINDOW_STEP_TOKENS, budget // 2) :]
 
     def _suffix(self, after: bytes, budget: int) -> list[int]:
         """The beginning of `after` in at most `budget` tokens, whole lines where there are any."""
@@ -110,7 +112,7 @@ def window_starts(before: bytes, most_bytes: int) -> list[int]:
     """Byte offsets at which a window that ends with `before` may begin, longest window first.
 
     Line starts whose line number is a multiple of the step, then, for files with few long lines, every line start
-    of the last step.
+    of the last step; within a line that is longer than all of it, a place that moves in steps as well.
     """
     lowest = max(0, len(before) - most_bytes)
     line = before.count(b"\n", 0, lowest)
@@ -122,7 +124,7 @@ def window_starts(before: bytes, most_bytes: int) -> list[int]:
         fine.append(position)
         if line % WINDOW_STEP_LINES == 0:
             coarse.append(position)
-    return [*coarse, *fine[-WINDOW_STEP_LINES:]]
+    return [*coarse, *fine[-WINDOW_STEP_LINES:]] or [lowest + -lowest % (most_bytes // 4)]
 
 
 def _as_text(part: bytes) -> str:

@@ -40,6 +40,23 @@ _STATEMENT = re.compile(
 """What never begins a line inside brackets."""
 
 
+LONGEST_LINE = 16_384
+"""Bytes of a line that is still code. Longer ones are data, and what grows with them (states, trees that are nested as
+deep as they are long) takes seconds at every key: 119 s for an attribute of an attribute, 30,000 times."""
+
+
+def has_long_line(data: bytes, start: int = 0, end: int | None = None) -> bool:
+    """Whether [start, end) of `data` lies on, or holds, a line of more than LONGEST_LINE bytes."""
+    end = len(data) if end is None else end
+    position = max(data.rfind(b"\n", max(0, start - LONGEST_LINE - 1), start) + 1, start - LONGEST_LINE - 1, 0)
+    while position <= end and position + LONGEST_LINE < len(data):
+        newline = data.rfind(b"\n", position, position + LONGEST_LINE + 1)
+        if newline < 0:
+            return True
+        position = newline + 1
+    return False
+
+
 class LogicalLine(NamedTuple):
     """One statement line, or the header of a block.
 

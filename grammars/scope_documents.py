@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from grammars.python_lines import has_long_line
 from grammars.scope_index import ScopeIndex
 from grammars.text_diff import changed_range
 
@@ -23,8 +24,9 @@ class ScopeDocuments:
         self._kept: OrderedDict[str, ScopeIndex] = OrderedDict()
 
     def index(self, uri: str, text: bytes) -> ScopeIndex | None:
-        """The index of `text`, made from the document's last one; None where it is too long."""
-        if len(text) > _MOST_BYTES:
+        """The index of `text`, made from the document's last one; None where it, or one of its lines, is too long."""
+        if len(text) > _MOST_BYTES or has_long_line(text):
+            self.forget(uri)
             return None
         old = self._kept.pop(uri, None)
         new = (

@@ -129,3 +129,11 @@ def test_a_closer_that_an_editor_types_changes_no_token_before_it(layout, openin
 def test_what_is_closed_already(text, closed) -> None:
     before, _, after = text.partition("|")
     assert closed_already((before + after).encode(), len(before.encode())) == len(closed)
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_a_window_within_a_long_line_moves_in_steps(layout, lines) -> None:
+    text = b"x = [\n" * (lines - 1) + b"".join(b"value_%d, " % n for n in range(6_000))
+    windows = [parts(layout, layout.infill(text[:end], end, 128, 0))[1] for end in range(50_000, 50_200)]
+    assert all(len(window) > 32 for window in windows)
+    assert len({text.rfind(window, 0, 50_250) for window in windows}) <= 12
