@@ -278,7 +278,7 @@ class Assistant:
         watch: Watch | None,
     ) -> Completion:
         names = self._names_around(snapshot, options) if guide.off_reason is None else None
-        steering = Steering(over=rule.reason)
+        steering = Steering(over=rule.reason, stops=self.model.vocabulary.special)
         text = _drained(self._run(guide, sampling, options, steering, request, cancelled, watch), emit)
         shown = self._shown(text, rule, snapshot, options)
         for _ in range(_SECOND_TRIES):
@@ -393,7 +393,7 @@ class Assistant:
         tokens = list(kept)
         for token in kept:
             spoken.add(self.model.vocabulary.decode([token]))
-        ends = self.model.vocabulary.end
+        ends = self.model.vocabulary.end | steering.stops
         reason: StopReason = "length"
         for round_ in self._rounds(request, guide, sampling, options, steering.pause, cancelled):
             request.tally.add(round_)

@@ -32,6 +32,9 @@ _INFILLING = (
     (r"deepseek-coder", ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")),
 )
 """Marks by the model's name: a server does not say which ones its model has learnt."""
+_LEAKS = ("<|endoftext|>", "<|im_end|>", "<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<file_sep>", "</s>")
+"""What a server may spell out of a special token with which its model ends a file. Here only its text can be seen, so
+it counts only where the file itself does not hold it."""
 _REASONS: dict[str, StopReason] = {"stop": "end", "length": "length"}
 
 
@@ -147,13 +150,15 @@ class RemoteAssistant:
     ) -> list[Completion]:
         """See `Assistant.complete`; one alternative. Raises RemoteError, Cancelled."""
         hole = Hole.at(snapshot.text, snapshot.offset)
-        rule = StopRule(hole, wants_lines(hole, options.multiline), snapshot.language == "python")
+        leaks = tuple(mark for mark in (*(self.marks or ()), *_LEAKS) if mark not in snapshot.text)
+        rule = StopRule(hole, wants_lines(hole, options.multiline), snapshot.language == "python", leaks)
         payload = {
             "prompt": self._prompt(snapshot, options),
             "max_tokens": options.max_tokens,
             **_sampling(options, None, None),
         }
         raw, reason, stats = self._written("completions", payload, rule.reason, cancelled, emit)
+        raw = raw[: min((raw.find(mark) for mark in leaks if mark in raw), default=len(raw))]
         trimmed = trim(
             raw,
             text=snapshot.text,

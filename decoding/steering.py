@@ -29,6 +29,7 @@ class Steering:
         constraint: what may be said after the opening; None allows everything.
         over: asked after every token with the text so far: why the answer is over, None while it goes on.
         marks: special tokens that readers see, with their text (`<think>`); others have none.
+        stops: special tokens at which the answer is over, beside the model's own ends.
         pause: called between two rounds. It may use the same assistant for something more urgent and says whether
             it did: the answer then takes up its place again, and its text is what it would have been.
     """
@@ -37,5 +38,6 @@ class Steering:
     constraint: Constraint | None = None
     over: Callable[[str], StopReason | None] = _goes_on
     marks: Mapping[int, bytes] = field(default_factory=dict)
+    stops: frozenset[int] = frozenset()
     pause: Callable[[], bool] = _nobody_waits
     think: bool = True

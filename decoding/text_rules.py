@@ -17,16 +17,7 @@ Rule = Callable[[str, Hole], str]
 
 # The text alone ---------------------------------------------------------------------------------------------
 
-_SPECIAL = re.compile(
-    r"<[|｜][^<>|｜\n]{1,40}[|｜]>|</?s>"
-    r"|<(?:fim|file|repo|jupyter|issue|commit)_(?:prefix|middle|suffix|pad|sep|name|before|after|msg|start)>"
-)
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
-
-
-def without_special_tokens(text: str, hole: Hole) -> str:
-    """Ends before a special token that leaked into the text (`<|endoftext|>`, `<fim_middle>`, …)."""
-    return _before(_SPECIAL, text)
 
 
 def without_control_characters(text: str, hole: Hole) -> str:
@@ -264,7 +255,6 @@ def _before(pattern: re.Pattern[str], text: str) -> str:
 
 
 TEXT_RULES: tuple[Rule, ...] = (
-    without_special_tokens,
     without_control_characters,
     without_chat,
     without_secrets,

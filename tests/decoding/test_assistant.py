@@ -169,3 +169,12 @@ def test_no_name_is_shown_that_does_not_exist(assistant, options, seed: int) -> 
     assert checked.token_ids != free.token_ids
     drafted = complete(assistant, marked, options, temperature=1.0, seed=seed, drafter="lookup")
     assert (drafted.token_ids, drafted.text) == (checked.token_ids, checked.text)
+
+
+def test_a_suggestion_ends_at_any_special_token(assistant, options) -> None:
+    ended = 0
+    for seed in range(60):
+        found = complete(assistant, "x = |", options, constraint="off", multiline="always", temperature=5.0, seed=seed)
+        assert not set(found.token_ids) & assistant.model.vocabulary.special
+        ended += found.stop_reason == "end"
+    assert ended

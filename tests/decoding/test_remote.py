@@ -421,3 +421,16 @@ def test_a_real_server_that_hangs_or_dies(real: RealServer) -> None:
         list(patient.events("completions", asked, never))
     real.start()
     assert explain(RemoteAssistant(real.options()), max_tokens=4).text
+
+
+@pytest.mark.parametrize("mark", ["<|fim_middle|>", "<|endoftext|>"])
+def test_a_special_token_that_a_server_spells_ends_the_text(script, mark) -> None:
+    script.pieces = ["w * h", mark[:5], mark[5:] + "import os"]
+    found = RemoteAssistant(options(script)).complete(
+        snapshot("def area(w, h):\n    return |\n"), options(script), never, lambda _: None
+    )
+    assert found[0].raw == "w * h"
+    text = f"MARK = '{mark}'\nprint('"
+    place = Snapshot(uri="file:///work/a.py", text=text + "')\n", offset=len(text))
+    about = RemoteAssistant(options(script)).complete(place, options(script), never, lambda _: None)
+    assert mark in about[0].raw

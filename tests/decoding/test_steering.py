@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,13 @@ def test_constraints_hold_and_marks_are_shown(assistant, options) -> None:
     assert set(answer.token_ids) <= {mark, letter}
     assert answer.text.replace("<middle>", "").strip("a") == ""
     assert answer.text.count("<middle>") == answer.token_ids.count(mark)
+
+
+def test_a_special_token_that_is_told_to_stops_the_text(assistant, options) -> None:
+    mark = assistant.model.tokenizer.token_to_id("<|fim_prefix|>")
+    only = Steering(constraint=OnlyTokens([mark], assistant.model.vocabulary.size))
+    assert len(assistant.answer("x = ", options, never, lambda _: None, steering=only).token_ids) == options.max_tokens
+    stopped = assistant.answer(
+        "x = ", options, never, lambda _: None, steering=replace(only, stops=assistant.model.vocabulary.special)
+    )
+    assert (stopped.text, stopped.token_ids, stopped.stop_reason) == ("", (), "end")
