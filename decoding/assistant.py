@@ -146,10 +146,6 @@ class Assistant:
         if snapshot.language == "python":
             self.python.study(prompt.token_ids)
 
-    def remember(self, uri: str, text: str) -> None:
-        """Make an open document or an accepted completion a source of drafts."""
-        self.drafting.remember(uri, self.model.encode(text))
-
     def forget(self, uri: str) -> None:
         """Drop what was remembered of a document."""
         self.drafting.forget(uri)
@@ -470,6 +466,7 @@ class Assistant:
     # What goes into it ------------------------------------------------------------------------------------------
 
     def _prompt(self, snapshot: Snapshot, options: EngineOptions) -> Prompt:
+        self.drafting.write_in(snapshot.uri, snapshot.text)
         data = snapshot.text.encode("utf-8", "surrogatepass")
         return self.layout.infill(data, snapshot.offset, *self._windows(options))
 

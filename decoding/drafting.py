@@ -5,8 +5,6 @@ Knows every kind of drafter and budget, and puts them together. Must not know pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 from decoding.budget import Budget, FixedBudget, MeasuredBudget
@@ -38,6 +36,8 @@ class Drafting:
 
         Raises UnknownModel, ModelError or TokenizerMismatch.
         """
+        self._encode = model.encode
+        self._written: tuple[str, str] | None = None  # the document that is written in, and its text
         self.lookup = LookupSource()
         recycle = RecycleSource(successors_for(model.vocabulary))
         size, ends = model.vocabulary.size, model.vocabulary.end
@@ -75,15 +75,26 @@ class Drafting:
         """What passes cost on this machine, None where it was not measured."""
         return self._measured.cost if self._measured is not None else None
 
-    def remember(self, key: str, tokens: Sequence[int]) -> None:
-        """Make a text a source of lookups."""
-        self.lookup.remember(key, tokens)
+    def write_in(self, key: str, text: str) -> None:
+        """The next prompts are from the document `key`, which has this text now. The one that was left for it becomes
+        a source of drafts. It is none itself: what is near stands in the prompt, what is far gave nothing (0.98 to
+        0.99 of the tokens a pass, 48 holes), and the text behind the cursor is not what comes next."""
+        if self._written is not None and self._written[0] != key:
+            left, its_text = self._written
+            sound = its_text[:_MOST_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
+            self.lookup.remember(left, self._encode(sound))
+            self.lookup.forget(key)
+        self._written = (key, text)
 
     def forget(self, key: str) -> None:
-        """Drop a text."""
+        """Drop a document that was closed."""
         self.lookup.forget(key)
+        if self._written is not None and self._written[0] == key:
+            self._written = None
 
 
+_MOST_CHARACTERS = 100_000
+"""Of a document that becomes a source: reading so many takes 50 ms, once when another document is turned to."""
 _FALLBACK_NODES = 7
 """For an assistant that was made without drafting and is asked for it: eight rows cost little everywhere."""
 

@@ -221,9 +221,6 @@ class RemoteAssistant:
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck) -> None:
         """Nothing is kept here that could be warm."""
 
-    def remember(self, uri: str, text: str) -> None:
-        """Nothing drafts here."""
-
     def forget(self, uri: str) -> None:
         """Nothing was kept."""
 

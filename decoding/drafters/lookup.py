@@ -87,7 +87,10 @@ class SuffixIndex:
 _PRIOR_ONE_PLACE = (0.1, 0.4, 0.42, 0.55, 0.6, 0.75, 0.8, 0.84, 0.88, 0.89, 0.9, 0.91, 0.94, 0.95, 0.95, 0.96, 0.985)
 _PRIOR_AGREED = (0.1, 0.55, 0.75, 0.87, 0.88, 0.92, 0.94, 0.94, 0.94, 0.95, 0.95, 0.95, 0.96, 0.96, 0.97, 0.97, 0.99)
 _PRIOR_DIVIDED = (0.1, 0.53, 0.42, 0.42, 0.6, 0.7, 0.7, 0.8, 0.8, 0.6, 0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.85)
-_PRIOR = _PRIOR_ONE_PLACE + _PRIOR_AGREED + _PRIOR_DIVIDED
+_PRIOR_HERE = _PRIOR_ONE_PLACE + _PRIOR_AGREED + _PRIOR_DIVIDED
+_ELSEWHERE = 0.6
+"""What an agreement with another text is worth, compared with one in the text itself."""
+_PRIOR = tuple(_ELSEWHERE * rate for rate in _PRIOR_HERE) + _PRIOR_HERE
 _WEIGHTS = (12.0,) * len(_PRIOR)
 _KINDS = _LONGEST + 1
 
@@ -109,9 +112,10 @@ class _Rates:
         self.trials[bucket] = 0.995 * self.trials[bucket] + 1.0
 
 
-def _bucket(length: int, votes: dict[int, int]) -> int:
+def _bucket(rank: int, votes: dict[int, int]) -> int:
+    length, here = divmod(rank, 2)
     kind = 2 if len(votes) > 1 else 1 if next(iter(votes.values())) > 1 else 0
-    return kind * _KINDS + length
+    return (3 * here + kind) * _KINDS + length
 
 
 Match = tuple[SuffixIndex, int, int]
@@ -125,14 +129,15 @@ class Matches:
     last: int
     places: tuple[Match, ...]
     by_agreement: list[tuple[int, dict[int, int]]]
-    """(tokens of agreement, next token -> number of places), longest agreement first."""
+    """(rank, next token -> number of places), best rank first. The rank is twice the tokens of agreement, and one more
+    in the text itself than in another one."""
 
     @classmethod
-    def of(cls, last: int, places: Sequence[Match]) -> Matches:
-        """Group the places."""
+    def of(cls, last: int, places: Sequence[Match], here: SuffixIndex) -> Matches:
+        """Group the places; `here` is the text itself."""
         groups: dict[int, dict[int, int]] = {}
         for index, place, length in places:
-            votes = groups.setdefault(length, {})
+            votes = groups.setdefault(2 * length + (index is here), {})
             token = index.tokens[place]
             votes[token] = votes.get(token, 0) + 1
         return cls(last, tuple(places), sorted(groups.items(), reverse=True))
@@ -172,14 +177,22 @@ class LookupSource:
         self._live.extend(tokens[len(self._live.tokens) :])
         context = tokens[-_LONGEST:]
         last, before = context[-1], context[-2] if len(context) > 1 else -1
-        found: list[Match] = []
-        for index in (self._live, *self._documents.values()):
+        found = self._found(self._live, before, last, context)
+        # Other texts add what the live one does not say: it mostly is a part of one of them, and the same place found
+        # twice is no second witness (2% fewer tokens a pass where the file itself was remembered).
+        said = {(length, self._live.tokens[place]) for _, place, length in found}
+        for index in self._documents.values():
             found += [
-                (index, place, index.agreement(place, context)) for place in index.places_after(before, last, _PLACES)
+                match
+                for match in self._found(index, before, last, context)
+                if (match[2], index.tokens[match[1]]) not in said
             ]
         if len(found) > _MOST_PLACES:
             found = sorted(found, key=_agreement, reverse=True)[:_MOST_PLACES]
-        return Matches.of(last, found)
+        return Matches.of(last, found, self._live)
+
+    def _found(self, index: SuffixIndex, before: int, last: int, context: Sequence[int]) -> list[Match]:
+        return [(index, place, index.agreement(place, context)) for place in index.places_after(before, last, _PLACES)]
 
     def after(self, place: Matches, token: int) -> Matches:
         """See `Source.after`. Where no followed place goes on with `token`, the latest places of the pair do."""
@@ -195,18 +208,18 @@ class LookupSource:
                     for at in index.places_after(place.last, token, _AFTER_SURPRISE)
                     if at > 1
                 ]
-        return Matches.of(token, going_on[:_MOST_PLACES])
+        return Matches.of(token, going_on[:_MOST_PLACES], self._live)
 
     def successors(self, place: Matches) -> list[tuple[int, float]]:
         """See `Source.successors`: the longest agreement first; what it leaves goes to the shorter ones."""
         left = 1.0
         found: dict[int, float] = {}
-        for length, votes in place.by_agreement:
+        for rank, votes in place.by_agreement:
             # Where the longer agreements are wrong, so is every shorter one that names the same token.
             fresh = {token: count for token, count in votes.items() if token not in found} if found else votes
             if not fresh:
                 continue
-            rate = self._rates.probability(_bucket(length, fresh))
+            rate = self._rates.probability(_bucket(rank, fresh))
             share = left * rate / sum(fresh.values())
             for token, count in fresh.items():
                 found[token] = share * count
@@ -217,8 +230,8 @@ class LookupSource:
         """See `Source.observe`: whether the longest agreement was right, at every node of the accepted path."""
         for place, token in zip(places, seen.verdict.token_ids, strict=False):
             if place.by_agreement:
-                length, votes = place.by_agreement[0]
-                self._rates.update(_bucket(length, votes), token in votes)
+                rank, votes = place.by_agreement[0]
+                self._rates.update(_bucket(rank, votes), token in votes)
 
 
 def _agreement(match: Match) -> int:

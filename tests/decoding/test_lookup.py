@@ -184,3 +184,18 @@ def test_nothing_grows_below_an_end_and_an_end_may_be_refused() -> None:
     tree = grown(Only(frozenset({17, 3, 4})), 6, frozenset({17}))
     assert tree.token_ids.tolist() == [17]
     assert 17 not in grown(Only(frozenset({16, 3, 4})), 6, frozenset({17})).token_ids.tolist()
+
+
+def test_another_text_counts_for_less_than_the_text_itself() -> None:
+    source = LookupSource()
+    source.remember("other", [5, 1, 2, 6])
+    source.begin([9, 1, 2, 7, 1, 2])
+    found = successors(source, [9, 1, 2, 7, 1, 2])
+    assert found[7] > found[6] > 0
+
+
+def test_a_place_that_the_text_itself_has_is_no_second_witness() -> None:
+    tokens = [3, 1, 2, 7, 8, 3, 1, 2]
+    alone, beside_itself = LookupSource(), LookupSource()
+    beside_itself.remember("the same", tokens)
+    assert successors(beside_itself, tokens) == successors(alone, tokens)
