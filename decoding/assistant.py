@@ -26,12 +26,12 @@ from decoding.kv_cache import CachePool
 from decoding.messages import Answer, Chunk, Completion, EngineOptions, Snapshot, StopReason
 from decoding.models.loading import LoadedModel, Progress, fitted, load_model
 from decoding.models.target import KVCache
-from decoding.names import NamesAround
+from decoding.names import NamesAround, imports_for
 from decoding.prompts import Layout, Prompt
 from decoding.reasoning.backend import LocalBackend
 from decoding.reasoning.commands import run_command
 from decoding.reasoning.fixing import Trial
-from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
 from decoding.reasoning.thoughts import marks_of
 from decoding.sampling import Sampling, best_tokens
 from decoding.second_choices import is_greedy, second_choices
@@ -47,6 +47,7 @@ from grammars.python_constraint import PythonConstraint
 from grammars.reasoning import ThoughtGrammar
 from grammars.scope_constraint import ScopeConstraint
 from grammars.scope_documents import ScopeDocuments
+from grammars.well_known_imports import WELL_KNOWN
 
 CancelCheck = Callable[[], bool]
 Emit = Callable[[Chunk], None]
@@ -214,7 +215,6 @@ class Assistant:
         ]
         return [whole for each in beginnings if (whole := each.decode("utf-8", "ignore")).encode() == each]
 
-    def command(
     def would_write(
         self, messages: Sequence[dict[str, str]], text: str, cancelled: CancelCheck, steering: Steering
     ) -> bool:
@@ -226,6 +226,7 @@ class Assistant:
         cache = self._prefilled(Request(list(prompt), len(prompt), b""), cancelled)
         return is_greedy(self.model.target, cache, prompt[-1], tokens, steering.constraint)
 
+    def command(
         self,
         request: CommandRequest,
         options: EngineOptions,
@@ -248,6 +249,10 @@ class Assistant:
     def fences(self) -> FenceGrammar:
         """The grammar of answers with Python in them, made once."""
         return FenceGrammar(self.python)
+
+    def imports(self, snapshot: Snapshot, start: int) -> tuple[Replacement, ...]:
+        """The edits that add the imports which the text from byte `start` to the cursor lacks."""
+        return imports_for(self.scopes, snapshot, start)
 
     def describe(self) -> dict[str, object]:
         """What runs, for status and statistics."""
@@ -309,7 +314,7 @@ class Assistant:
         if options.constraint != "enforce" or options.scope == "off" or snapshot.language != "python":
             return None
         index = self.scopes.index(snapshot.uri, snapshot.text.encode("utf-8", "surrogatepass"))
-        return NamesAround(index, snapshot.offset) if index is not None else None
+        return NamesAround(index, snapshot.offset, options.imports) if index is not None else None
 
     def _again(
         self,
@@ -499,7 +504,8 @@ class Assistant:
         index = self.scopes.index(snapshot.uri, data)
         if index is None:
             return syntax
-        names = self.names.open(index, snapshot.offset, options.scope, start)
+        importable = WELL_KNOWN if options.imports else ()
+        names = self.names.open(index, snapshot.offset, options.scope, start, importable=importable)
         return Both(syntax, names) if names.off_reason is None else syntax
 
     def _healed(self, prompt: Prompt, then: Constraint) -> Constraint:

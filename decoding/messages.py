@@ -59,6 +59,7 @@ class EngineOptions(Message):
     tree_nodes: int = Field(0, ge=0, le=63, description="0: the budget decides each round")
     constraint: ConstraintMode = "enforce"
     scope: ScopeMode = "soft"
+    imports: bool = Field(True, description="names of well-known modules count: their import is added on accepting")
     max_tokens: int = Field(64, ge=1, le=4096)
     multiline: Multiline = "auto"
     temperature: float = Field(0.0, ge=0.0, le=5.0)

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from decoding.messages import Snapshot
+from decoding.reasoning.requests import Replacement
 from decoding.trimming import Trimmed
 from grammars.constraint import Constraint
 from grammars.healing import HealingConstraint
+from grammars.imports import is_importable, missing_imports
 from grammars.known_word import KnownWordFirst
 from grammars.scope_constraint import ScopeConstraint, statement_before
+from grammars.scope_documents import ScopeDocuments
 from grammars.scope_index import ScopeIndex
 from grammars.scopes import names_read_at, typed_prefix, view, word_at
 from grammars.undefined_names import new_undefined_names
@@ -49,10 +53,17 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class NamesAround:
-    """The document around a suggestion: `index` of it without, and the byte offset of the cursor."""
+    """The document around a suggestion.
+
+    Attributes:
+        index: of the document without it.
+        offset: of the cursor.
+        imports: whether the import of what is well known is added where it is missing, so that its name exists.
+    """
 
     index: ScopeIndex
     offset: int
+    imports: bool = False
 
     def wrong(self, text: Trimmed) -> int | None:
         """Bytes of the text before the first name that does not exist, None where all do.
@@ -63,6 +74,8 @@ class NamesAround:
         prefix = typed_prefix(self.index.text, self.offset)
         start = self.offset - len(prefix.encode("utf-8", "replace"))
         for found in new_undefined_names(document, start, end):
+            if self.imports and is_importable(document.text, found):
+                continue
             if found.offset > start or not prefix or self._begins_name(prefix):
                 return found.offset - self.offset
         return None
@@ -96,3 +109,11 @@ class NamesAround:
         word = word_at(document.text, self.offset + begin).encode("utf-8", "replace")[begin - wrong :]
         before = statement_before(document, self.offset + at)
         return Resume(kept, right[len(healed) + at :], word, wrong < at, before, names)
+
+
+def imports_for(documents: ScopeDocuments, snapshot: Snapshot, start: int) -> tuple[Replacement, ...]:
+    """The edits that add the imports which the text from byte `start` to the snapshot's cursor lacks."""
+    data = snapshot.text.encode("utf-8", "surrogatepass")
+    index = documents.index(snapshot.uri, data) if snapshot.language == "python" else None
+    found = missing_imports(index, start, snapshot.offset) if index is not None else None
+    return (Replacement(start=found.start, end=found.end, text=found.text),) if found is not None else ()

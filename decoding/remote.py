@@ -14,15 +14,17 @@ from typing import Any
 
 from decoding.hole import Hole
 from decoding.messages import Answer, Chunk, Completion, EngineOptions, ModelProgress, Snapshot, Stats, StopReason
+from decoding.names import imports_for
 from decoding.reasoning.backend import Reply, Say, Turn
 from decoding.reasoning.commands import run_command
 from decoding.reasoning.fixing import Trial
-from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
 from decoding.reasoning.thoughts import ThoughtView
 from decoding.server import CancelCheck, Server
 from decoding.stopping import StopRule, wants_lines
 from decoding.trimming import trim
 from grammars.reasoning import TEXT_MARKS
+from grammars.scope_documents import ScopeDocuments
 
 _BYTES_PER_TOKEN = 3
 """Windows are cut in characters here: the server's tokenizer is not known. Code has 3.2 bytes a token."""
@@ -86,12 +88,12 @@ class RemoteBackend:
         """See `Backend`: an estimate."""
         return len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN + 1
 
-    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
-        """See `Backend`: what a server could have said instead is not known."""
     def would_write(self, turn: Turn, text: str) -> bool:
         """See `Backend`: not known."""
         return False
 
+    def second_choices(self, turn: Turn, text: str) -> Sequence[str]:
+        """See `Backend`: what a server could have said instead is not known."""
         return ()
 
     def reply(self, turn: Turn, say: Say) -> Reply:
@@ -136,6 +138,7 @@ class RemoteAssistant:
         progress(ModelProgress(model=options.remote_model or options.remote_url, stage="load"))
         self.options = options
         self.server = Server.of(options)
+        self.scopes = ScopeDocuments()
         self.marks = next(
             (marks for names, marks in _INFILLING if re.search(names, self.server.model, re.IGNORECASE)), None
         )
@@ -222,7 +225,12 @@ class RemoteAssistant:
         """Nothing is kept here that could be warm."""
 
     def forget(self, uri: str) -> None:
-        """Nothing was kept."""
+        """Drop what was kept of a document."""
+        self.scopes.forget(uri)
+
+    def imports(self, snapshot: Snapshot, start: int) -> tuple[Replacement, ...]:
+        """See `Assistant.imports`."""
+        return imports_for(self.scopes, snapshot, start)
 
     def describe(self) -> dict[str, object]:
         """What runs, for status and statistics."""

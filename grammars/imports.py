@@ -7,102 +7,22 @@ the protocol: an edit is a byte offset and text.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 
 from tree_sitter import Node
 
+from grammars.scope_facts import difference
 from grammars.scope_index import ScopeIndex
-from grammars.scopes import view
 from grammars.signatures import statement_of
+from grammars.undefined_names import Undefined, undefined_names
+from grammars.well_known_imports import MEMBERS, MODULES, WELL_KNOWN
 
-# The names under which people know a module; nothing else is imported by guess.
-WELL_KNOWN = {
-    **{
-        name: f"import {name}"
-        for name in [
-            "abc",
-            "argparse",
-            "array",
-            "ast",
-            "asyncio",
-            "base64",
-            "bisect",
-            "calendar",
-            "collections",
-            "contextlib",
-            "copy",
-            "csv",
-            "dataclasses",
-            "datetime",
-            "decimal",
-            "enum",
-            "fractions",
-            "functools",
-            "glob",
-            "gzip",
-            "hashlib",
-            "heapq",
-            "importlib",
-            "inspect",
-            "io",
-            "itertools",
-            "json",
-            "logging",
-            "math",
-            "multiprocessing",
-            "operator",
-            "os",
-            "pathlib",
-            "pickle",
-            "platform",
-            "queue",
-            "random",
-            "re",
-            "secrets",
-            "shutil",
-            "signal",
-            "socket",
-            "sqlite3",
-            "statistics",
-            "string",
-            "struct",
-            "subprocess",
-            "sys",
-            "tempfile",
-            "textwrap",
-            "threading",
-            "time",
-            "traceback",
-            "types",
-            "typing",
-            "unittest",
-            "urllib",
-            "uuid",
-            "warnings",
-            "weakref",
-            "zipfile",
-            "zlib",
-            "pytest",
-            "requests",
-        ]
-    },
-    "np": "import numpy as np",
-    "pd": "import pandas as pd",
-    "plt": "import matplotlib.pyplot as plt",
-    "tf": "import tensorflow as tf",
-    "torch": "import torch",
-    "Path": "from pathlib import Path",
-    "dataclass": "from dataclasses import dataclass",
-    "defaultdict": "from collections import defaultdict",
-    "Counter": "from collections import Counter",
-    "deque": "from collections import deque",
-    "partial": "from functools import partial",
-    "Any": "from typing import Any",
-}
-_USE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\s*([.(\[]|))")
-_STRINGS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|#[^\n]*")
+_ATTRIBUTE = re.compile(rb"[ \t]*\.[ \t]*([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*)")
 _FUTURE, _STANDARD, _THIRD_PARTY, _LOCAL = range(4)
 
 
@@ -115,22 +35,63 @@ class ImportEdit:
     text: str
 
 
-def missing_imports(index: ScopeIndex, offset: int, completion: str) -> tuple[ImportEdit, ...]:
-    """The imports that `completion`, inserted at byte `offset`, lacks: of well-known modules only, and only of names
-    that nothing in the document binds. None where the scope view has an escape hatch: then nobody knows."""
-    seen = view(index, offset)
-    if seen.escape_hatch is not None:
-        return ()
-    typed = seen.prefix + completion
-    used = [match for match in _USE.finditer(_STRINGS.sub("", typed)) if match[1] in WELL_KNOWN]
-    # A module is used through a dot; a bare `time` is more likely to be a variable of that name.
-    wanted = [
-        match[1] for match in used if match[2] == "." or not WELL_KNOWN[match[1]].startswith(f"import {match[1]}")
-    ]
-    bound = {name for frame in seen.frames for name in frame.local_names} | seen.names
-    bound |= set(re.findall(r"(?<![\w.])(\w+)\s*(?==(?!=)|:=|\bin\b)", typed))
-    edits = [import_edit(index, name) for name in dict.fromkeys(wanted) if name not in bound]
-    return tuple(edit for edit in edits if edit.offset <= offset)
+@dataclass(frozen=True, slots=True)
+class MissingImports:
+    """`text` takes the place of the bytes [start, end) of the document: that imports `names`."""
+
+    names: tuple[str, ...]
+    start: int
+    end: int
+    text: str
+
+
+def missing_imports(index: ScopeIndex, start: int, end: int) -> MissingImports | None:
+    """The imports that the bytes [start, end) of a document lack: of well-known modules and what is in them.
+
+    Only names that nothing in the document binds, and only where nothing dynamic makes that doubtful.
+    """
+    found = [each.name for each in undefined_names(index, start, end) if is_importable(index.text, each)]
+    after, edits = index, list[ImportEdit]()
+    for name in dict.fromkeys(found):
+        edit = import_edit(after, name)
+        if edit.offset <= start + len(after.text) - len(index.text):  # one below its use helps nobody
+            after = after.edited(edit.offset, edit.offset, edit.text.encode())
+            edits.append(edit)
+    if not edits:
+        return None
+    names = tuple(edit.name for edit in edits)
+    if len(edits) == 1:
+        return MissingImports(names, edits[0].offset, edits[0].offset, edits[0].text)
+    first, last, _ = difference(index.text, after.text)
+    first = index.text.rfind(b"\n", 0, first) + 1  # whole lines
+    tail = len(index.text) - (index.text.find(b"\n", last - 1) + 1 if last else 0)
+    text = after.text[first : len(after.text) - tail].decode("utf-8", "replace")
+    return MissingImports(names, first, len(index.text) - tail, text)
+
+
+def is_importable(text: bytes, name: Undefined) -> bool:
+    """Whether an undefined name means something well known: a module is read through a dot, by an attribute that it
+    has; a bare `time` or `string.words` is more likely a variable that is missing."""
+    if name.name in MEMBERS:
+        return True
+    attribute = _ATTRIBUTE.match(text, name.offset + len(name.name.encode("utf-8", "replace")))
+    if name.name not in MODULES or attribute is None:
+        return False
+    known = _attributes(MODULES[name.name].split()[1])
+    return known is None or attribute[1].decode("utf-8", "replace") in known
+
+
+@cache
+def _attributes(module: str) -> frozenset[str] | None:
+    """What is in a module of the standard library; None for others, which are not looked into."""
+    if module not in sys.stdlib_module_names:
+        return None
+    try:
+        found = dir(importlib.import_module(module))
+    except ImportError:  # not on this system
+        return None
+    inside = (each.name for each in pkgutil.iter_modules(getattr(sys.modules[module], "__path__", ())))
+    return frozenset(found).union(inside)
 
 
 def import_edit(index: ScopeIndex, name: str) -> ImportEdit:

@@ -142,6 +142,7 @@ class ScopeConstraint:
         mode: ScopeMode,
         start: int | None = None,
         workspace: Mapping[str, ScopeIndex] = MappingProxyType({}),
+        importable: Iterable[str] = (),
     ) -> ScopeState:
         """The state at byte `offset` of an indexed document.
 
@@ -151,8 +152,10 @@ class ScopeConstraint:
             mode: whether unknown names are forbidden or made less probable.
             start: where the tokens begin that the state is advanced over; before `offset` when tokens were healed.
             workspace: other open files by the module name that imports use, for the attributes of modules.
+            importable: names that count though nothing binds them: their import can be added.
         """
         seen = view(index, offset)
+        seen = replace(seen, names=seen.names.union(importable))
         before = statement_before(index, offset if start is None else start)
         if seen.escape_hatch is not None or not seen.frames:
             return self.open_view(seen, before, mode)

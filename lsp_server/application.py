@@ -22,6 +22,7 @@ from decoding.messages import EngineOptions
 from lsp_server.commands import AnswerParams, Commands
 from lsp_server.counts import Counts
 from lsp_server.documents import Document, DocumentStore
+from lsp_server.imports import Imports
 from lsp_server.items import Asked
 from lsp_server.lines import Encoding
 from lsp_server.notebooks import Notebooks
@@ -154,6 +155,23 @@ class Application:
         suggestions = await self.session.suggest(asked.view, explicit=explicit)
         self.counts.shown += bool(suggestions.best_first)
         return suggestions
+
+    async def accepted(self, argument: Any) -> None:
+        """The editor says that a suggestion was accepted: it is counted, and gets the imports that it lacks."""
+        self.counts.accept(argument)
+        workspace = self._server.client_capabilities.workspace
+        wanted = self._source.current.constraint.imports and workspace is not None and workspace.apply_edit
+        uri = argument.get("uri") if isinstance(argument, Mapping) else None
+        if self._worker is None or not wanted or not isinstance(uri, str) or self.notebooks.holds(uri):
+            return
+        edits = workspace.workspace_edit if workspace is not None else None
+        imports = Imports(
+            self.documents, self._worker, self._apply, versioned=bool(edits is not None and edits.document_changes)
+        )
+        await imports.add(argument)
+
+    async def _apply(self, edit: types.WorkspaceEdit) -> None:
+        await self._server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, "Add import"))
 
     async def answer(self, params: AnswerParams) -> dict[str, Any]:
         """The answer to a command. Raises JsonRpcException, with one line for people."""

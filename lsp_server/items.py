@@ -65,7 +65,7 @@ def inline_items(asked: Asked, suggestions: Suggestions) -> list[types.InlineCom
         types.InlineCompletionItem(
             insert_text=asked.chosen + suggestion.text,
             range=asked.range_of(suggestion),
-            command=accepted(suggestions, rank),
+            command=accepted(asked, suggestions, rank, asked.replaced_from, asked.chosen + suggestion.text),
         )
         for rank, suggestion in enumerate(suggestions.best_first)
     ]
@@ -89,15 +89,20 @@ def completion_items(asked: Asked, suggestions: Suggestions) -> types.Completion
                 sort_text=f"~{rank}",
                 text_edit=types.TextEdit(asked.range_of(suggestion, start), text),
                 insert_text_format=types.InsertTextFormat.PlainText,
-                command=accepted(suggestions, rank),
+                command=accepted(asked, suggestions, rank, start, text),
             )
         )
     return types.CompletionList(is_incomplete=True, items=items)
 
 
-def accepted(suggestions: Suggestions, rank: int) -> types.Command:
-    """What the editor runs when the user accepts: the way to count it."""
+def accepted(asked: Asked, suggestions: Suggestions, rank: int, start: int, text: str) -> types.Command:
+    """What the editor runs when the user accepts: the way to count it, and to add the imports that `text`, put at byte
+    `start`, lacks."""
+    position = asked.document.position_at(start, asked.encoding)
     argument = {
+        "uri": asked.document.uri,
+        "start": {"line": position.line, "character": position.character},
+        "text": text,
         "characters": len(suggestions.best_first[rank].text),
         "alternative": rank,
         "source": suggestions.source,

@@ -21,6 +21,10 @@ class Notebooks:
         self._cells: dict[str, list[types.NotebookCell]] = {}
         self._notebook_of: dict[str, str] = {}
 
+    def holds(self, uri: str) -> bool:
+        """Whether a document is the cell of a notebook."""
+        return normalise(uri) in self._notebook_of
+
     def context(self, uri: str) -> bytes:
         """The code of the cells before this one, b"" for what is no cell."""
         notebook = self._notebook_of.get(normalise(uri))

@@ -15,7 +15,16 @@ from lsprotocol import types
 
 from lsp_server import private_log
 from lsp_server.application import Application
-from lsp_server.commands import ANSWER, CODE_ACTIONS, COMMANDS, PREFIX, answer_params, code_actions, read_params
+from lsp_server.commands import (
+    ANSWER,
+    CODE_ACTIONS,
+    COMMANDS,
+    PREFIX,
+    answer_params,
+    code_actions,
+    plain,
+    read_params,
+)
 from lsp_server.items import ACCEPTED, completion_items, inline_items
 from lsp_server.lenses import CODE_LENSES, code_lenses
 from lsp_server.protocol import Server
@@ -132,8 +141,9 @@ def _completion_list(server: Server, app: Application) -> None:
 
 def _commands(server: Server, app: Application) -> None:
     @server.command(ACCEPTED)
-    def accepted(*arguments: Any) -> None:
-        app.counts.accept(arguments[0] if arguments else None)
+    @quietly
+    async def accepted(*arguments: Any) -> None:
+        await app.accepted(plain(arguments[0]) if arguments else None)
 
     @server.command("draftwood.stats")
     @quietly

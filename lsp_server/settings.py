@@ -86,6 +86,7 @@ class ConstraintSettings(_Group):
 
     mode: ConstraintMode = _engine("constraint", "`enforce` valid Python, check only drafts (`draft`), or `off`.")
     scope: ScopeMode = _engine("scope", "Names that are not defined: `soft` discourages, `hard` forbids.")
+    imports: bool = _engine("imports", "Accepting a suggestion adds the import of a well-known module that it lacks.")
 
 
 class SamplingSettings(_Group):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from decoding.messages import Chunk, Completion, EngineOptions, Message, ModelProgress
-from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
 
 _HEADER = struct.Struct(">I")
 HEADER_BYTES = _HEADER.size
@@ -67,6 +67,17 @@ class Warm(Message):
     options: EngineOptions
 
 
+class Imports(Message):
+    """Which imports does the text from `start` to `offset` of a document that was synchronised lack?"""
+
+    kind: Literal["imports"] = "imports"
+    job: int
+    uri: str
+    start: int
+    offset: int
+    patches: tuple[Patch, ...] = ()
+
+
 class Describe(Message):
     """Ask for the facts that the assistant knows of itself."""
 
@@ -103,7 +114,7 @@ class Ping(Message):
     kind: Literal["ping"] = "ping"
 
 
-Request = Load | Sync | Complete | Warm | Describe | Command | Cancel | Forget | Ping
+Request = Load | Sync | Complete | Warm | Imports | Describe | Command | Cancel | Forget | Ping
 
 
 class Loading(Message):
@@ -143,6 +154,7 @@ class Done(Message):
     completions: tuple[Completion, ...] = ()
     facts: dict[str, Any] = Field(default_factory=dict)
     result: CommandResult | None = None
+    edits: tuple[Replacement, ...] = ()
 
 
 class Failed(Message):

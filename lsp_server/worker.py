@@ -23,15 +23,15 @@ from pydantic import ValidationError
 
 from decoding.errors import Cancelled, DraftwoodError
 from decoding.messages import Chunk, Completion, Edit, EngineOptions, ModelProgress, Snapshot
-from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
 from lsp_server import wire
 
 log = logging.getLogger(__name__)
 
-Job = wire.Complete | wire.Warm | wire.Describe | wire.Command
+Job = wire.Complete | wire.Warm | wire.Imports | wire.Describe | wire.Command
 POLITENESS = 3
 """The editor and the server's event loop come first where cores are scarce."""
-JOB_KINDS = (wire.Complete, wire.Warm, wire.Describe, wire.Command)
+JOB_KINDS = (wire.Complete, wire.Warm, wire.Imports, wire.Describe, wire.Command)
 
 
 class Assistant(Protocol):
@@ -62,6 +62,9 @@ class Assistant(Protocol):
     ) -> CommandResult:
         """One command. `pause` is called between rounds, and may use the assistant for something else; it says
         whether it did."""
+
+    def imports(self, snapshot: Snapshot, start: int) -> tuple[Replacement, ...]:
+        """The edits that add the imports which the text from byte `start` to the cursor lacks."""
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
@@ -265,6 +268,8 @@ class Worker:
         if mirror is None:
             return wire.Failed(job=job.job, message="the document is not known to the worker")
         snapshot = mirror.snapshot(job.uri, job.offset, job.patches, job.job)
+        if isinstance(job, wire.Imports):
+            return wire.Done(job=job.job, edits=assistant.imports(snapshot, job.start))
         if isinstance(job, wire.Warm):
             assistant.warm(snapshot, job.options, cancelled)
             return wire.Done(job=job.job)

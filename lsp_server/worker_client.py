@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from decoding.errors import ModelError, WorkerDied
 from decoding.messages import Chunk, Completion, EngineOptions
-from decoding.reasoning.requests import CommandRequest, CommandResult
+from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
 from lsp_server import wire
 from lsp_server.documents import View
 from lsp_server.lines import decode
@@ -143,6 +143,15 @@ class WorkerClient:
         message = wire.Warm(job=number, uri=view.uri, offset=view.offset, patches=view.patches, options=options)
         await self._run(message, view)
 
+    async def imports(self, view: View, start: int) -> tuple[Replacement, ...]:
+        """The edits that add the imports which the text from byte `start` to the view's cursor lacks.
+
+        Raises WorkerDied, ModelError.
+        """
+        number = next(self._numbers)
+        message = wire.Imports(job=number, uri=view.uri, start=start, offset=view.offset, patches=view.patches)
+        return (await self._run(message, view)).edits
+
     async def describe(self) -> dict[str, Any]:
         """What the assistant says of itself."""
         return (await self._run(wire.Describe(job=next(self._numbers)))).facts
@@ -154,7 +163,7 @@ class WorkerClient:
 
     async def _run(
         self,
-        message: wire.Complete | wire.Warm | wire.Describe | wire.Command,
+        message: wire.Complete | wire.Warm | wire.Imports | wire.Describe | wire.Command,
         view: View | None = None,
         on_chunk: Callable[[Chunk], None] | None = None,
     ) -> wire.Done:

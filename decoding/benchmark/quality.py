@@ -27,6 +27,7 @@ from decoding.benchmark.scores import (
 )
 from decoding.errors import BadInput
 from decoding.messages import Completion, EngineOptions, Snapshot
+from decoding.reasoning.requests import Replacement
 
 BASELINE = "off"
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -98,9 +99,14 @@ def complete_point(assistant: Assistant, point: Point, options: EngineOptions) -
     return assistant.complete(snapshot, wanted, lambda: False, lambda _: None)[0]
 
 
-def score(point: Point, completion: Completion) -> Score:
-    """Score one suggestion; runs its program where the point has a test."""
+def score(point: Point, completion: Completion, imports: Sequence[Replacement] = ()) -> Score:
+    """Score one suggestion, with the imports that accepting it adds; runs its program where the point has a test."""
     joined = point.filled(completion.text, completion.start, completion.end)
+    added = 0
+    for edit in imports:
+        data = joined.encode("utf-8")
+        joined = data[: edit.start].decode("utf-8") + edit.text + data[edit.end :].decode("utf-8")
+        added += edit.text.count("\n") - data.count(b"\n", edit.start, edit.end)
     original = point.original
     # A suggestion may cover closers behind the hole: the truth is as long as what it replaces.
     covered = point.text.encode("utf-8")[point.offset : completion.end].decode("utf-8")
@@ -108,7 +114,7 @@ def score(point: Point, completion: Completion) -> Score:
     if not point.several_lines:
         suggestion, truth = suggestion.split("\n", 1)[0], truth.split("\n", 1)[0]
     known, now = undefined_names(original), undefined_names(joined)
-    new = _new_names(point, completion, known, now) if known is not None and now is not None else (None, None)
+    new = _new_names(point, completion, known, now, added) if known is not None and now is not None else (None, None)
     shown = bool(completion.text)
     sound = float(now is not None) if known is not None and shown else None
     return Score(
@@ -126,10 +132,10 @@ def score(point: Point, completion: Completion) -> Score:
 
 
 def _new_names(
-    point: Point, completion: Completion, known: Counter[tuple[str, int]], now: Counter[tuple[str, int]]
+    point: Point, completion: Completion, known: Counter[tuple[str, int]], now: Counter[tuple[str, int]], added: int
 ) -> tuple[float, float]:
-    """Uses of undefined names that are new: (on the lines of the suggestion, elsewhere)."""
-    first = point.text.encode("utf-8").count(b"\n", 0, completion.start) + 1
+    """Uses of undefined names that are new: (on the lines of the suggestion, `added` further down, elsewhere)."""
+    first = point.text.encode("utf-8").count(b"\n", 0, completion.start) + 1 + added
     lines = range(first, first + completion.text.count("\n") + 1)
     before = Counter(name for name, _ in known.elements())
     inside = Counter(name for name, line in now.elements() if line in lines)
@@ -206,12 +212,17 @@ def run_quality(
 def _result(assistant: Assistant, name: str, point: Point, variant: str) -> Result:
     options = assistant.options.model_copy(update=dict(VARIANTS[variant]))
     completion = complete_point(assistant, point, options)
+    imports: tuple[Replacement, ...] = ()
+    if options.scope != "off" and options.imports and completion.text:
+        joined = point.filled(completion.text, completion.start, completion.end)
+        end = completion.start + len(completion.text.encode("utf-8"))
+        imports = assistant.imports(Snapshot(uri="file:///joined.py", text=joined, offset=end), completion.start)
     return Result(
         set=name,
         point=point.id,
         kind=point.kind,
         variant=variant,
-        score=score(point, completion),
+        score=score(point, completion, imports),
         suggestion=completion.text,
         stop_reason=completion.stop_reason,
         off_reason=completion.stats.constraint_off_reason,

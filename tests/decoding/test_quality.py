@@ -15,6 +15,7 @@ from decoding.benchmark.quality_sandbox import passes, run_program
 from decoding.benchmark.quality_summary import quality_summary
 from decoding.errors import BadInput
 from decoding.messages import Completion, EngineOptions, Stats
+from decoding.reasoning.requests import Replacement
 
 FILE = "import math\n\n\ndef area(radius):\n    return math.pi * radius ** 2\n\n\nprint(area(2))\n"
 
@@ -180,3 +181,11 @@ def test_more_holes_are_on_other_lines_and_read_names(data: Path) -> None:
 def test_points_that_were_tuned_on_can_be_left_out(data: Path, assistant: Assistant, tmp_path: Path) -> None:
     results = run_quality(assistant, {"lines": 1}, ["off"], ResultsFile(tmp_path / "q.jsonl", {}), skip=1)
     assert [result.point for result in results] == [SETS["lines"](2)[1].id]
+
+
+def test_an_import_that_accepting_adds_counts() -> None:
+    hole = point("import abc\n\nx = abc.ABC\nprint(|)\n", "1")
+    used = suggested("json.dumps(y)", hole.offset)
+    assert score(hole, used).undefined == 2
+    added = Replacement(start=11, end=11, text="import json\n")
+    assert score(hole, used, [added]).undefined == 1

@@ -19,6 +19,9 @@ import psutil
 
 from decoding.errors import ModelError
 from decoding.messages import Chunk, Completion, EngineOptions, ModelProgress, Snapshot, Stats
+from decoding.names import imports_for
+from decoding.reasoning.requests import Replacement
+from grammars.scope_documents import ScopeDocuments
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 LINE = 24
@@ -106,6 +109,9 @@ class StubAssistant:
     def warm(self, snapshot: Snapshot, options: EngineOptions, cancelled: Callable[[], bool]) -> None:
         cancelled()
         self.warmed.append(snapshot.uri)
+
+    def imports(self, snapshot: Snapshot, start: int) -> tuple[Replacement, ...]:
+        return imports_for(ScopeDocuments(), snapshot, start)
 
     def forget(self, uri: str) -> None:
         self.warmed = [warmed for warmed in self.warmed if warmed != uri]
