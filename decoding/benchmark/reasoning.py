@@ -7,6 +7,7 @@ yields one outcome a case, so that a run that is stopped early still says what i
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import tempfile
@@ -243,10 +244,10 @@ class ReasoningBenchmark:
                 item["test"],
             )
         for item in self._sampled("quixbugs/dev.jsonl"):
-            cases = item.get("json_testcases") or []  # programs on graphs have other tests
-            if len(cases) >= 2:
-                half = len(cases) // 2
-                visible, hidden = (_calls(item["name"], part) for part in (cases[:half], cases[half:]))
+            tests = _tests_of(item, self._data / "quixbugs" / "aux_files.json")
+            half = len(tests) // 2
+            if half:
+                visible, hidden = ("\n".join(part) for part in (tests[:half], tests[half:]))
                 yield FixCase(item["name"], item["name"], item["buggy"].lstrip("\n"), visible, hidden)
 
     def _fixed(self, case: FixCase, failure: str, *, tries: int, trial: Any = None, **sampling: Any) -> str:
@@ -274,14 +275,30 @@ class ReasoningBenchmark:
             return run_limited([sys.executable, *how, "test_case.py"], Path(folder), _SECONDS)
 
 
-def _calls(name: str, cases: list[Any]) -> str:
-    """Test code that calls a function with each case's arguments."""
+def _tests_of(item: dict[str, Any], aside: Path) -> list[str]:
+    """The tests of a QuixBugs program, each one code that stands behind it: calls with arguments and results, or, of
+    programs on graphs, test functions on nodes."""
+    if item.get("json_testcases"):
+        return [_call(item["name"], arguments, expected) for arguments, expected in item["json_testcases"]]
+    node = json.loads(aside.read_text(encoding="utf-8"))["python_testcases/node.py"]
+    statements = ast.parse(item["pytest"]).body
+    tests = [each for each in statements if isinstance(each, ast.FunctionDef) and each.name.startswith("test")]
+    imports = ast.Import | ast.ImportFrom | ast.If  # of what stands here already
+    given = [ast.unparse(each) for each in statements if each not in tests and not isinstance(each, imports)]
+    return [
+        "\n".join([node, *given, ast.unparse(each), "if __name__ == '__main__':", f"    {each.name}()"])
+        for each in tests
+    ]
+
+
+def _call(name: str, arguments: Any, expected: Any) -> str:
+    """Test code that calls a function with arguments."""
+    arguments = arguments if isinstance(arguments, list) else [arguments]
     return (
-        f"for arguments, expected in {cases!r}:\n"
-        f"    arguments = arguments if isinstance(arguments, list) else [arguments]\n"
-        f"    got = {name}(*arguments)\n"
-        f"    got = list(got) if hasattr(got, '__next__') else got\n"
-        f"    assert got == expected, f'{name}(*{{arguments}}) gave {{got}}, not {{expected}}'\n"
+        f"arguments, expected = {arguments!r}, {expected!r}\n"
+        f"got = {name}(*arguments)\n"
+        f"got = list(got) if hasattr(got, '__next__') else got\n"
+        f"assert got == expected, f'{name}(*{{arguments}}) gave {{got}}, not {{expected}}'\n"
     )
 
 
