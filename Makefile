@@ -55,7 +55,8 @@ clean: ## Remove what was built and installed here (provisioned models stay)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Draftwood needs Python 3.11 or newer: install it, or name one with make PYTHON=…"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Draftwood needs Python's venv module; on Debian and Ubuntu:\
+	  sudo apt install python$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"; exit 2; }
 
 $(VENV)/installed: $(BIN)/python $(INSTALL_INPUTS)
 	$(BIN)/python tools/install.py

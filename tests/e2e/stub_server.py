@@ -269,6 +269,8 @@ def _edit_of(name: str, uri: str) -> dict[str, Any] | None:
 @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix]))
 def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     target = {"textDocument": {"uri": params.text_document.uri}, "range": _plain(params.range)}
+    if params.range.start == params.range.end and params.context.trigger_kind == lsp.CodeActionTriggerKind.Automatic:
+        server.note("rest", argument=_plain(params.range.start))
     actions = [("explain", "Explain with Draftwood", lsp.CodeActionKind.Empty)]
     if params.context.diagnostics:
         actions.insert(0, ("fix", "Fix with Draftwood", lsp.CodeActionKind.QuickFix))

@@ -277,6 +277,16 @@ def test_code_actions_stream_into_a_window_too(editor, tmp_path, log):
     assert asked["uri"].endswith("stats.py")
 
 
+def test_the_server_is_told_where_the_cursor_rests(editor, log):
+    editor.keys("ox = 1<Esc>")
+    editor.lua("vim.o.updatetime = 50")
+    editor.keys("gg0")
+    until(lambda: [e["argument"] for e in events(log, "rest")][-1:] == [{"line": 0, "character": 0}], "the rest")
+    editor.keys("G0")
+    until(lambda: [e["argument"] for e in events(log, "rest")][-1:] == [{"line": 1, "character": 0}], "the next rest")
+    editor.lua("vim.o.updatetime = 4000")
+
+
 def test_code_lenses_ask_about_their_function(editor, tmp_path, log):
     editor.open(tmp_path / "stats.py", "import os\n\ndef mean(values):\n    return sum(values) / len(values)\n")
     editor.lua("vim.lsp.codelens.refresh({ bufnr = 0 })")

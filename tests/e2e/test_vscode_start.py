@@ -175,6 +175,32 @@ def test_the_first_run_installs_the_server_when_asked_to(start, wheel, log):
     window.wait_ghost("return a + b")
 
 
+@pytest.fixture
+def python_without_venv(tmp_path) -> Path:
+    """A Python as Debian installs it without the package python3.11-venv."""
+    path = tmp_path / "python3"
+    path.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys\n"
+        "if 'venv' in sys.argv:\n"
+        "    print('The virtual environment was not created successfully because ensurepip is not\\n'\n"
+        "          'available.  On Debian/Ubuntu systems, you need to install the python3-venv\\n'\n"
+        "          'package using the following command.\\n\\n    apt install python3.11-venv\\n')\n"
+        "    sys.exit(1)\n"
+        "print(json.dumps({'version': [3, 11], 'installed': False}))\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_a_python_without_venv_says_which_package_is_missing(start, python_without_venv, log):
+    window = start({"draftwood.python": str(python_without_venv)})
+    window.click_notification("needs its server", "Install")
+    window.notification('Run "sudo apt install python3.11-venv" in a terminal')
+    window.picture("no-venv")
+    assert len(window.messages()) == 1, window.messages()
+
+
 def test_the_walkthrough_has_three_steps(start, log):
     window = start({"draftwood.command": stub_command(log)})
     window.wait_status("ready")

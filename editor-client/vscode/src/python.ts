@@ -132,10 +132,17 @@ async function install(
     await vscode.workspace.fs.delete(vscode.Uri.file(folder), { recursive: true }).then(undefined, () => undefined);
     log.error(`installation failed: ${error}`);
     const show = 'Show Log';
-    const answer = await vscode.window.showErrorMessage('Draftwood could not install its server.', show);
+    const answer = await vscode.window.showErrorMessage(whatToDo(`${error}`), show);
     if (answer === show) log.show();
     return undefined;
   }
+}
+
+/** What to do about an installation that failed: Debian and Ubuntu keep a part of Python's `venv` in a package apart. */
+function whatToDo(failure: string): string {
+  if (!/ensurepip|No module named '?venv/.test(failure)) return 'Draftwood could not install its server.';
+  const needed = /\bapt(?:-get)? install (python[\w.]*-venv)/.exec(failure)?.[1] ?? 'python3-venv';
+  return `Draftwood needs Python's venv module. Run "sudo apt install ${needed}" in a terminal, then reload the window.`;
 }
 
 /** Runs a program to its end. Rejects with what it said on a failure or a cancel. */
@@ -148,7 +155,7 @@ function run(
   return new Promise((resolve, reject) => {
     const child = execFile(command, args, { maxBuffer: 1 << 26, windowsHide: true }, (error, stdout, stderr) => {
       stop?.dispose();
-      if (error) reject(new Error(stderr.trim() || error.message));
+      if (error) reject(new Error(`${stderr}\n${stdout}`.trim() || error.message));
       else resolve(stdout);
     });
     const stop = token?.onCancellationRequested(() => child.kill());

@@ -22,6 +22,7 @@ end
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 function M.attach(client, bufnr)
+  require('draftwood.rest').attach(client, bufnr)
   local ghost = M.ghost()
   if ghost and client:supports_method('textDocument/inlineCompletion') then
     ghost.attach(client, bufnr)
@@ -38,6 +39,7 @@ function M.detach(client, bufnr)
       return
     end
   end
+  require('draftwood.rest').detach(bufnr)
   local ghost = M.ghost()
   if ghost and vim.api.nvim_buf_is_valid(bufnr) then
     ghost.detach(bufnr)
