@@ -40,6 +40,7 @@ from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
 from decoding.trimming import Trimmed, trim_at
+from decoding.workspace import Workspace
 from grammars.constraint import Both, Constraint, FirstToken, Unconstrained
 from grammars.fences import FenceGrammar
 from grammars.healing import HealingConstraint
@@ -107,6 +108,7 @@ class Assistant:
         self.python = PythonConstraint(vocabulary)
         self.names = ScopeConstraint(vocabulary)
         self.scopes = ScopeDocuments()
+        self.workspace = Workspace(self.scopes)
 
     def complete(
         self, snapshot: Snapshot, options: EngineOptions, cancelled: CancelCheck, emit: Emit, watch: Watch | None = None
@@ -505,7 +507,8 @@ class Assistant:
         if index is None:
             return syntax
         importable = WELL_KNOWN if options.imports else ()
-        names = self.names.open(index, snapshot.offset, options.scope, start, importable=importable)
+        find_module = self.workspace.around(snapshot.uri)
+        names = self.names.open(index, snapshot.offset, options.scope, start, find_module, importable)
         return Both(syntax, names) if names.off_reason is None else syntax
 
     def _healed(self, prompt: Prompt, then: Constraint) -> Constraint:

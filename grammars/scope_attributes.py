@@ -15,6 +15,7 @@ from tree_sitter import Node
 
 from grammars.scope_facts import BindingKind, ScopeKind
 from grammars.scope_index import ScopeIndex
+from grammars.scope_modules import FindModule, imported_modules, no_modules
 from grammars.scopes import Frame
 from grammars.signatures import statement_of
 
@@ -33,12 +34,12 @@ class KnownAttributes:
 
     Args:
         frames: the scopes around the position, innermost first (`ScopeView.frames`).
-        workspace: other open files by the module name that imports use.
+        find_module: finds the modules of the workspace.
     """
 
-    def __init__(self, frames: tuple[Frame, ...], workspace: Mapping[str, ScopeIndex]) -> None:
+    def __init__(self, frames: tuple[Frame, ...], find_module: FindModule = no_modules) -> None:
         self._frames = frames
-        self._workspace = workspace
+        self._find_module = find_module
         self._known: dict[str, frozenset[str] | None] = {}
 
     def of(self, name: str) -> frozenset[str] | None:
@@ -56,36 +57,16 @@ class KnownAttributes:
             return None  # a local name is not the module's class of that name
         if name in self._classes:
             return _class_attributes(index, self._classes[name], self._classes, set())
-        for module, other in self._workspace.items():
-            if name in _aliases(index, module):
-                return _module_attributes(other)
-        return None
+        module = self._find_module(self._modules[name]) if name in self._modules else None
+        return module.attributes() if module is not None else None
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        return imported_modules(self._frames[0].index)
 
     @cached_property
     def _classes(self) -> dict[str, int]:
         return _classes(self._frames[0].index)
-
-
-def _aliases(index: ScopeIndex, module: str) -> list[str]:
-    """The names under which the document imports a module as a whole."""
-    found: list[str] = []
-    for number in index.members(None):
-        node = statement_of(index.entries[number]) if not index.entries[number].facts.damaged else None
-        if node is None or node.type != "import_statement":
-            continue
-        for imported in node.children_by_field_name("name"):
-            alias = imported.child_by_field_name("alias")
-            whole = imported.child_by_field_name("name") if alias is not None else imported
-            if whole is not None and (whole.text or b"").decode("utf-8", "replace") == module:
-                target = alias if alias is not None else whole
-                found.append((target.text or b"").decode("utf-8", "replace"))
-    return [name for name in found if "." not in name]
-
-
-def _module_attributes(index: ScopeIndex) -> frozenset[str]:
-    names = frozenset[str]().union(*(entry.facts.module_bound for entry in index.entries))
-    top = (index.entries[number].facts.bound for number in index.members(None))
-    return names.union(*top) | {"__name__", "__file__", "__doc__", "__dict__", "__all__"}
 
 
 def _classes(index: ScopeIndex) -> dict[str, int]:

@@ -11,10 +11,9 @@ Knows tokens, a scope view and the bytes of the statement before the cursor. Mus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -35,6 +34,7 @@ from grammars.scope_lexer import (
     WordKind,
     read,
 )
+from grammars.scope_modules import FindModule, no_modules
 from grammars.scope_names import Names
 from grammars.scope_parameters import KnownParameters
 from grammars.scope_pieces import logical_line_start
@@ -141,7 +141,7 @@ class ScopeConstraint:
         offset: int,
         mode: ScopeMode,
         start: int | None = None,
-        workspace: Mapping[str, ScopeIndex] = MappingProxyType({}),
+        find_module: FindModule = no_modules,
         importable: Iterable[str] = (),
     ) -> ScopeState:
         """The state at byte `offset` of an indexed document.
@@ -151,7 +151,7 @@ class ScopeConstraint:
             offset: the cursor, where the names are looked up.
             mode: whether unknown names are forbidden or made less probable.
             start: where the tokens begin that the state is advanced over; before `offset` when tokens were healed.
-            workspace: other open files by the module name that imports use, for the attributes of modules.
+            find_module: finds modules of the workspace, for their attributes.
             importable: names that count though nothing binds them: their import can be added.
         """
         seen = view(index, offset)
@@ -159,7 +159,9 @@ class ScopeConstraint:
         before = statement_before(index, offset if start is None else start)
         if seen.escape_hatch is not None or not seen.frames:
             return self.open_view(seen, before, mode)
-        return self.open_view(seen, before, mode, KnownAttributes(seen.frames, workspace), KnownParameters(seen.frames))
+        return self.open_view(
+            seen, before, mode, KnownAttributes(seen.frames, find_module), KnownParameters(seen.frames)
+        )
 
     def open_view(
         self,

@@ -41,6 +41,10 @@ class ScopeDocuments:
             self._kept.popitem(last=False)
         return new
 
+    def latest(self, uri: str) -> ScopeIndex | None:
+        """The index that was made last for a document, None where there is none."""
+        return self._kept.get(uri)
+
     def forget(self, uri: str) -> None:
         """Drop a document."""
         self._kept.pop(uri, None)

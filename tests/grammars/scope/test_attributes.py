@@ -7,6 +7,7 @@ import pytest
 from grammars.scope_attributes import KnownAttributes
 from grammars.scope_constraint import ScopeConstraint
 from grammars.scope_index import ScopeIndex
+from grammars.scope_modules import FindModule, Module, no_modules
 from grammars.scopes import view
 from grammars.vocabulary import Vocabulary
 
@@ -43,8 +44,8 @@ _OFFSET = len(_TEXT[: _TEXT.index("⌖")].encode())
 _INDEX = ScopeIndex.of(_TEXT.replace("⌖", "").encode())
 
 
-def known(workspace: dict[str, ScopeIndex] | None = None) -> KnownAttributes:
-    return KnownAttributes(view(_INDEX, _OFFSET).frames, workspace or {})
+def known(find_module: FindModule = no_modules) -> KnownAttributes:
+    return KnownAttributes(view(_INDEX, _OFFSET).frames, find_module)
 
 
 def test_of_self_with_bases_and_of_classes() -> None:
@@ -61,12 +62,47 @@ def test_what_cannot_be_known_has_no_answer(name: str) -> None:
     assert known().of(name) is None
 
 
+def attributes_of(module: str, imports: str = "import shapes\n", name: str = "shapes") -> frozenset[str] | None:
+    """What is known of a name in a document with these imports, where a module has this source."""
+    found = {"shapes": module, "a.shapes": module, ".shapes": module, "..b.shapes": module}
+    modules = {spelling: Module(ScopeIndex.of(source.encode())) for spelling, source in found.items()}
+    index = ScopeIndex.of(imports.encode())
+    return KnownAttributes(view(index, len(index.text)).frames, modules.get).of(name)
+
+
 def test_of_modules_of_the_workspace() -> None:
-    other = ScopeIndex.of(b"AREA = 1\ndef grow():\n    global MADE\n    MADE = inner = 1\n")
-    found = known({"shapes": other}).of("shapes")
+    found = attributes_of("AREA = 1\ndef grow():\n    global MADE\n    MADE = inner = 1\n")
     assert found is not None
-    assert {"AREA", "grow", "MADE"} <= found
+    assert {"AREA", "grow", "MADE", "__name__"} <= found
     assert "inner" not in found
+    inside = Module(ScopeIndex.of(b""), frozenset({"deep"})).attributes()
+    assert inside is not None
+    assert "deep" in inside
+
+
+@pytest.mark.parametrize(
+    ("imports", "name", "known"),
+    [
+        ("import shapes as s\n", "s", True),
+        ("from a import shapes\n", "shapes", True),
+        ("from . import shapes as s, other\n", "s", True),
+        ("from ..b import shapes\n", "shapes", True),
+        ("import a.shapes\n", "a", False),
+        ("from shapes import shapes\n", "shapes", False),  # something in it
+        ("import shapes\nshapes = 1\n", "shapes", False),
+        ("import other\n", "other", False),
+        ("", "shapes", False),
+    ],
+)
+def test_which_names_are_modules(imports: str, name: str, known: bool) -> None:
+    assert (attributes_of("x = 1\n", imports, name) is not None) is known
+
+
+@pytest.mark.parametrize(
+    "module", ["from b import *\n", "def __getattr__(name): ...\n", "globals()['x'] = 1\n", "x = (\n"]
+)
+def test_modules_that_nobody_knows(module: str) -> None:
+    assert attributes_of(module) is None
 
 
 _WORDS = ["size", "weight", "RED", "x", "unheard", "self", "Color", "Point", ".", "(", ")", " = ", "we", "ight", "\n"]
