@@ -87,7 +87,7 @@ def _status(process: subprocess.Popen[bytes], seconds: float, cancelled: Callabl
             return process.wait(_POLL_SECONDS)
         except subprocess.TimeoutExpired:
             continue
-    return None
+    return process.poll()  # while this process slept, with its machine or by a signal, the other may have ended
 
 
 def _end_of(output: IO[bytes]) -> str:

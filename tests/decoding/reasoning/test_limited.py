@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from decoding.reasoning import limited
 from decoding.reasoning.limited import run_limited
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the processes of a run")
@@ -78,3 +79,26 @@ def test_an_interrupt_ends_the_program_too(tmp_path: Path) -> None:
     for entry in set(os.listdir("/proc")) - before:
         if entry.isdecimal() and os.path.exists(f"/proc/{entry}/cmdline"):
             assert b"77.25" not in Path(f"/proc/{entry}/cmdline").read_bytes()
+
+
+def test_a_program_that_ended_while_we_slept_is_not_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asleep:
+        """A clock that jumps over the limit between two looks, once the program has ended."""
+
+        calls = 0
+
+        def monotonic(self) -> float:
+            self.calls += 1
+            if self.calls == 1:
+                return 0.0
+            while not (tmp_path / "ended").exists():
+                time.sleep(0.01)
+            time.sleep(0.2)
+            return 1e9
+
+        sleep = staticmethod(time.sleep)
+
+    monkeypatch.setattr(limited, "time", Asleep())
+    assert run_limited(python("open('ended', 'w').close()"), tmp_path, 20.0).status == 0
