@@ -1,54 +1,38 @@
 """What is suggested, when, from what: the latest request wins, and work that the user's typing agrees with lives on.
 
-Knows documents, generations and the worker; nothing of the protocol. Editors cancel at every keystroke: here a cancel
-only starts a clock. A generation goes on while the document agrees with what it writes and somebody may still ask for
-it; it is stopped at once by an edit that contradicts it. In idle time it is computed what follows a suggestion once it
-is accepted, and read what stands where the cursor rests.
+Knows documents and generations; nothing of the protocol. An answer comes from what was written before, from what is
+being written, or from a new generation. In idle time it is computed what follows a suggestion once it is accepted, and
+read what stands where the cursor rests.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from decoding.errors import DraftwoodError, WorkerDied
 from decoding.hole import Hole
-from decoding.messages import Chunk, EngineOptions
+from decoding.messages import EngineOptions
 from decoding.trimming import Trimmed
 from lsp_server.counts import Counts
 from lsp_server.documents import View
 from lsp_server.generation import Generation
 from lsp_server.pace import Pace
-from lsp_server.running import Cache, Running
+from lsp_server.running import Running
 from lsp_server.settings import Settings
 from lsp_server.shown import Shown
+from lsp_server.texts import Texts
 from lsp_server.warming import Warming
 from lsp_server.worker_client import WorkerClient
-
-log = logging.getLogger(__name__)
+from lsp_server.writing import Linger, Writing
 
 _COLD_PREFIX, _COLD_SUFFIX = 256, 64
 """Tokens around the cursor for the first answer at a place; the whole window is read while it is looked at."""
 _FEW_TOKENS = 16
 """Of a prompt, read anew: what a word or a new line costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Linger:
-    """How long it is waited, in seconds: for whom a generation goes on, and what is shown of a long one."""
-
-    cancelled: float = 0.08
-    """After a cancel: the edit that caused it is about to arrive, or the user went away."""
-    agreed: float = 0.5
-    """After an edit that agrees: the editor is about to ask again (Neovim waits 200 ms)."""
-    first_lines: float = 0.5
-    """After that, whole lines are shown while the rest is still being written."""
-    look_again: float = 0.1
 
 
 Source = Literal["kept", "adopted", "new"]
@@ -83,19 +67,19 @@ class Session:
         self._on_activity = on_activity
         self._linger = linger or Linger()
         self.settings = settings
-        self._cache = Cache()
+        self._texts = Texts()
+        self._writing = self._new_writing()
         self._shown = Shown(counts)
         self._pace = Pace()
-        self._running: Running | None = None
         self._turns: dict[str, asyncio.Future[None]] = {}
-        self._texts: dict[str, tuple[int, bytes]] = {}
-        self._written: set[str] = set()
-        """Documents that were edited since they were opened."""
         self._warming = Warming(worker)
+
+    def _new_writing(self) -> Writing:
+        return Writing(self._worker, self._counts, self._texts, self._ended, self._linger)
 
     async def suggest(self, view: View, *, explicit: bool = False) -> Suggestions:
         """Suggestions at the view's cursor, best first; none where there is nothing to say or no use in it any more."""
-        if self._overtaken(view):
+        if self._texts.overtaken(view):
             return NOTHING
         turn = self._take_turn(view.uri)
         try:
@@ -116,51 +100,39 @@ class Session:
         """A document was edited: who waits for the text before gets nothing, and what contradicts it stops."""
         self._pace.key(time.monotonic())
         self._warming.drop()
-        if uri in self._texts:
-            self._written.add(uri)
-        self._texts[uri] = revision, data
+        self._texts.note(uri, data, revision)
         self._end_turn(uri)
         self._shown.edited(uri, data)
-        running = self._running
-        if running is None or running.generation.view.uri != uri:
-            return
-        if not running.agrees(data):
-            running.stop()
-        elif not running.ahead:
-            running.stop_after(self._linger.agreed)
+        self._writing.changed(uri, data)
 
     def closed(self, uri: str) -> None:
         """A document was closed: nothing of it is kept."""
         self._end_turn(uri)
         self._shown.closed(uri)
-        self._texts.pop(uri, None)
-        self._written.discard(uri)
+        self._texts.forget(uri)
         self._warming.forget(uri)
-        if self._running is not None and self._running.generation.view.uri == uri:
-            self._running.stop()
-        self._cache.drop(lambda generation: generation.view.uri == uri)
-        self._worker.forget(uri)
+        self._writing.closed(uri)
 
     def rest(self, view: View) -> None:
         """The cursor is here, or may be expected here: in idle time the model reads what stands around it.
 
         Once in each document, and at every place where it is being written: who only reads is not to hear the fan.
         """
-        wanted = self.settings.suggest.warm and self.settings.suggest.automatic and not self._overtaken(view)
-        if wanted and (view.uri in self._written or not self._warming.knows(view.uri)):
+        suggest = self.settings.suggest
+        wanted = suggest.warm and suggest.automatic and not self._texts.overtaken(view)
+        if wanted and (self._texts.is_written(view.uri) or not self._warming.knows(view.uri)):
             self._warming.rest(view, self.settings.engine_options())
 
     def step_aside(self) -> None:
         """Somebody waits for something else: what nobody waits for stops."""
         self._warming.drop()
-        if self._running is not None and self._running.ahead and not self._running.waiting:
-            self._running.stop()
+        self._writing.step_aside()
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings: what was computed under the old ones is dropped."""
         self.stop()
         self.settings = settings
-        self._cache = Cache()
+        self._writing = self._new_writing()
         self._warming = Warming(self._worker)
 
     def stop(self) -> None:
@@ -168,8 +140,7 @@ class Session:
         for uri in list(self._turns):
             self._end_turn(uri)
         self._warming.drop()
-        if self._running is not None:
-            self._running.stop()
+        self._writing.stop()
 
     # Turns ------------------------------------------------------------------------------------------------------
 
@@ -184,11 +155,6 @@ class Session:
         turn = self._turns.pop(uri, None)
         if turn is not None and not turn.done():
             turn.set_result(None)
-
-    def _overtaken(self, view: View) -> bool:
-        """Whether the view's document has changed since."""
-        revision, _ = self._texts.get(view.uri, (view.revision, b""))
-        return revision > view.revision
 
     # Where an answer comes from ---------------------------------------------------------------------------------
 
@@ -243,20 +209,15 @@ class Session:
             typed = generation.typed(view)
             return typed is not None and (not typed or generation.answer(view, typed, multiline) is not None)
 
-        return self._cache.find(serves)
+        return self._writing.kept.find(serves)
 
     def _adopted(self, view: View, explicit: bool) -> Running | None:
         """The running generation, if it is on its way to answer this view."""
-        running = self._running
-        if running is None or running.generation.view.uri != view.uri:
+        running = self._writing.on_its_way(view.uri)
+        if running is None or running.generation.options.alternatives < self._alternatives(explicit):
             return None
-        if running.task.done() or running.task.cancelling():
-            return None
-        generation = running.generation
-        if generation.options.alternatives < self._alternatives(explicit):
-            return None
-        typed = generation.typed(view)
-        return running if typed is not None and generation.may_follow(typed) else None
+        typed = running.generation.typed(view)
+        return running if typed is not None and running.generation.may_follow(typed) else None
 
     def _answers(self, generation: Generation, view: View, explicit: bool) -> list[Trimmed]:
         """The distinct alternatives that agree with what was typed of them, without what was turned down here."""
@@ -278,80 +239,31 @@ class Session:
     # What runs --------------------------------------------------------------------------------------------------
 
     def _begin(self, view: View, options: EngineOptions, before: Generation | None = None) -> Running:
-        """A new generation; the one before it stops."""
         self._warming.drop()
-        if self._running is not None:
-            self._running.stop()
-        generation = Generation.at(view, options)
-        task = asyncio.create_task(self._generate(generation), name="generation")
-        self._running = running = Running(generation, task, before)
-        task.add_done_callback(lambda _: self._ended(running))
-        self._counts.generated += 1
+        running = self._writing.begin(view, options, before)
         self._on_activity(not running.ahead)
         return running
 
-    async def _wait(self, running: Running, turn: asyncio.Future[None], seconds: float | None = None) -> None:
-        """Until the generation ends, the turn is over or time is up. A cancel starts the clock."""
-        running.keep()
-        running.waiting += 1
+    async def _wait(self, running: Running, turn: asyncio.Future[None], seconds: float | None) -> None:
         began = time.monotonic()
-        try:
-            await asyncio.wait([running.task, turn], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            running.stop_after(self._linger.agreed if turn.done() else self._linger.cancelled)
-            raise
-        finally:
-            running.waiting -= 1
+        await self._writing.wait(running, turn, seconds)
         if running.generation.finished:
             self._pace.answered(time.monotonic() - began)
 
-    async def _generate(self, generation: Generation) -> None:
-        try:
-            try:
-                await self._complete(generation)
-            except WorkerDied:
-                await self._complete(generation)  # once more: it may have died before it heard of this
-            self._cache.add(generation)
-            if generation.options.prefix_tokens == self.settings.suggest.prefix_tokens:
-                self._warming.note(generation.view)
-        except DraftwoodError as error:
-            log.warning("no suggestion: %s", error)
-            self._counts.failed += 1
-            generation.failed = True
-
-    async def _complete(self, generation: Generation) -> None:
-        generation.raws.clear()
-        generation.finish(
-            await self._worker.complete(
-                generation.view, generation.options, lambda chunk: self._take(generation, chunk)
-            )
-        )
-
-    def _take(self, generation: Generation, chunk: Chunk) -> None:
-        """More text: stops if it contradicts what the user typed meanwhile."""
-        generation.add(chunk)
-        self._counts.tokens += len(chunk.token_ids)
-        self._counts.tokens_shown += len(chunk.token_ids) if generation.seen else 0
-        running = self._running
-        if running is None or running.generation is not generation or not self._overtaken(generation.view):
-            return
-        _, data = self._texts[generation.view.uri]
-        if (running.ahead or not generation.view.hypothetical) and not running.agrees(data):
-            running.stop()
-
     def _ended(self, running: Running) -> None:
-        running.keep()
-        if self._running is running:
-            self._running = None
-            self._on_activity(False)
-            if running.generation.finished and not running.ahead:
-                self.rest(running.generation.view)
+        """Nothing is being written any more."""
+        generation = running.generation
+        self._on_activity(False)
+        if generation.finished and generation.options.prefix_tokens == self.settings.suggest.prefix_tokens:
+            self._warming.note(generation.view)
+        if generation.finished and not running.ahead:
+            self.rest(generation.view)
 
     # Ahead of the user ------------------------------------------------------------------------------------------
 
     def _work_ahead(self, generation: Generation, view: View, suggestion: Trimmed) -> None:
         """In idle time, what comes after the suggestion, and with it the whole window of a place that is new to us."""
-        if self._running is not None or not self.settings.suggest.prefetch or view.hypothetical:
+        if self._writing.running is not None or not self.settings.suggest.prefetch or view.hypothetical:
             return
         after = view.what_if(suggestion.start, suggestion.end, suggestion.text)
         if self._kept(after, explicit=False) is None:

@@ -35,8 +35,8 @@ CLOSERS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
 BEFORE_CLOSERS = " \n\t)]}:;,.=>"
 """What may stand behind the cursor where VS Code adds a closer."""
 WITHOUT_ADOPTION = (
-    "import functools, sys, lsp_server.session as s, lsp_server.server as r; "
-    "s.Linger = functools.partial(s.Linger, cancelled=0.0, agreed=0.0); sys.exit(r.serve_stdio())"
+    "import functools, sys, lsp_server.writing as w, lsp_server.session as s, lsp_server.server as r; "
+    "s.Linger = functools.partial(w.Linger, cancelled=0.0, agreed=0.0); sys.exit(r.serve_stdio())"
 )
 """A server in which a cancel and an edit end whatever is being written."""
 ROOT = Path(__file__).parents[2]
