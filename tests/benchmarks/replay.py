@@ -20,14 +20,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tests.benchmarks.replay_client import URI, ReplayClient, Reply
-from tests.benchmarks.replay_plot import page
+from tests.benchmarks.replay_plot import add_arguments, keep
 from tests.benchmarks.replay_typing import Region, Typist, regions
 
 DEBOUNCE = 0.05
@@ -53,6 +53,8 @@ class Sample:
     latency_ms: float | None
     prefilled: int
     shown: int
+    lines: int = 0
+    """Of what was shown."""
 
 
 @dataclass
@@ -130,7 +132,8 @@ class Replay:
         latency = 1000 * (reply.at - sent)
         shown = len(items[0]["insertText"]) if items else 0
         source = argument.get("source")
-        self.samples.append(Sample(kind, source, latency, argument.get("prefilled", 0), shown))
+        lines = items[0]["insertText"].count("\n") + 1 if items else 0
+        self.samples.append(Sample(kind, source, latency, argument.get("prefilled", 0), shown, lines))
         return items[0] if items else None
 
     def fits(self, item: dict[str, Any], left: str) -> int:
@@ -191,7 +194,8 @@ def summary(replay: Replay) -> dict[str, Any]:
         "hits (kept)": [s for s in answered if s.source == "kept"],
         "adopted": [s for s in answered if s.source == "adopted" and s.kind == "typing"],
         "after accepting": [s for s in answered if s.kind == "accepted"],
-        "warm, new": [s for s in answered if s.kind == "typing" and s.source == "new"],
+        "warm, new, one line": [s for s in answered if s.kind == "typing" and s.source == "new" and s.lines == 1],
+        "warm, new, several lines": [s for s in answered if s.kind == "typing" and s.source == "new" and s.lines > 1],
         "first in a document": [s for s in answered if s.kind == "first" and s.shown],
         "typing, all answered": [s for s in answered if s.kind == "typing"],
     }
@@ -250,14 +254,10 @@ async def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="qwen2.5-coder-0.5b")
-    parser.add_argument("--seconds", type=float, default=100)
-    parser.add_argument("--seed", type=int, default=1)
+    add_arguments(parser, seconds=100)
     parser.add_argument("--no-prefetch", action="store_true", help="A/B: nothing is computed ahead")
     parser.add_argument("--no-adopt", action="store_true", help="A/B: each edit ends what is being written")
     parser.add_argument("--no-closers", action="store_true", help="the editor closes no brackets")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     load = os.getloadavg()
     how = {
@@ -267,12 +267,7 @@ def main() -> None:
     }
     result, samples = asyncio.run(run(arguments.model, arguments.seconds, arguments.seed, **how))
     about = {"model": arguments.model, "seed": arguments.seed, **how, "load_before": load}
-    result = {**about, "commit": commit(), **result}
-    print(json.dumps(result, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps({**result, "samples": [asdict(s) for s in samples]}))
-    if arguments.plot:
-        arguments.plot.write_text(page(result, samples))
+    keep({**about, "commit": commit(), **result}, samples, arguments)
 
 
 if __name__ == "__main__":

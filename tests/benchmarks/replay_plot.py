@@ -1,14 +1,17 @@
-"""The latencies of a replay as one page without scripts: their cumulative distribution by kind.
+"""What a replay found, printed and kept: as JSON, and as one page without scripts with the latencies by kind.
 
-Knows numbers and SVG.
+Knows numbers, files and SVG.
 """
 
 from __future__ import annotations
 
+import argparse
 import html
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
 WIDTH, HEIGHT, LEFT, TOP = 760, 360, 50, 20
@@ -19,6 +22,24 @@ COLOURS = {"kept": "#1a7f37", "adopted": "#0969da", "new": "#bc4c00"}
 class Sampled(Protocol):
     source: str | None
     latency_ms: float | None
+
+
+def add_arguments(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """What every replay can be told."""
+    parser.add_argument("--model", default="qwen2.5-coder-0.5b")
+    parser.add_argument("--seconds", type=float, default=seconds)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--plot", type=Path)
+
+
+def keep(result: dict[str, Any], samples: Sequence[Any], arguments: argparse.Namespace) -> None:
+    """Prints the result, and writes it and its samples where the arguments say; samples are dataclasses."""
+    print(json.dumps(result, indent=1))
+    if arguments.out:
+        arguments.out.write_text(json.dumps({**result, "samples": [asdict(sample) for sample in samples]}))
+    if arguments.plot:
+        arguments.plot.write_text(page(result, samples))
 
 
 def page(result: dict[str, Any], samples: Sequence[Sampled]) -> str:

@@ -18,14 +18,14 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from tests.benchmarks.replay import DEBOUNCE, ROOT, Sample, commit, quantile
 from tests.benchmarks.replay_client import ReplayClient, position
-from tests.benchmarks.replay_plot import page
+from tests.benchmarks.replay_plot import add_arguments, keep
 
 LONGEST_PAUSE = 1.0
 DATA = Path(os.environ.get("DRAFTWOOD_DATA", ROOT.parent / "shared" / "data"))
@@ -229,20 +229,12 @@ def row(person: Recorded) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="qwen2.5-coder-0.5b")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--plot", type=Path)
+    add_arguments(parser, seconds=60)
     arguments = parser.parse_args()
     load = os.getloadavg()
     result, samples = asyncio.run(run(arguments.model, arguments.seconds, arguments.seed))
-    result = {"model": arguments.model, "commit": commit(), "load_before": load, **result}
-    print(json.dumps(result, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps({**result, "samples": [asdict(s) for s in samples]}))
-    if arguments.plot:
-        arguments.plot.write_text(page(result, samples))
+    about = {"model": arguments.model, "commit": commit(), "load_before": load}
+    keep({**about, **result}, samples, arguments)
 
 
 if __name__ == "__main__":
