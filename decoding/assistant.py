@@ -39,6 +39,7 @@ from decoding.stats import Tally
 from decoding.steering import Steering
 from decoding.stopping import StopRule, wants_lines
 from decoding.text_stream import TextStream
+from decoding.together import Branch, Forest
 from decoding.trimming import Trimmed, trim_at
 from decoding.workspace import Workspace
 from grammars.constraint import Both, Constraint, FirstToken, Unconstrained
@@ -85,6 +86,15 @@ class Request:
         return self.tokens[self.prompt_length :]
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a text begins: its prompt, what guides it, and how its tokens are chosen."""
+
+    request: Request
+    guide: Guide
+    sampling: Sampling
+
+
 class Assistant:
     """One loaded model with its caches and drafters."""
 
@@ -127,11 +137,14 @@ class Assistant:
         started = time.perf_counter()
         guide = self._guide(prompt, snapshot, options)
         open_ms = 1e3 * (time.perf_counter() - started)
+        ids = prompt.token_ids
+        starts = [
+            Start(Request([*ids], len(ids), prompt.healed, Tally(prune_ms=open_ms)), first, sampling_of(options, index))
+            for index, first in enumerate(self._first_choices(prompt, snapshot, guide, options, cancelled))
+        ]
         found: list[Completion] = []
-        for index, first in enumerate(self._first_choices(prompt, snapshot, guide, options, cancelled)):
-            sampling = sampling_of(options, index)
-            request = Request(list(prompt.token_ids), len(prompt.token_ids), prompt.healed, Tally(prune_ms=open_ms))
-            completion = self._one(request, first, sampling, options, rule, snapshot, cancelled, emit, watch)
+        for start, text in self._first_texts(starts, options, rule, cancelled, emit, watch):
+            completion = self._one(start, text, options, rule, snapshot, cancelled, watch)
             if not found or (completion.text and completion.text not in [other.text for other in found]):
                 found.append(completion)
         return found
@@ -184,9 +197,8 @@ class Assistant:
         )
         request = Request(list(laid_out.token_ids), len(laid_out.token_ids), b"")
         guide = Guide.enforcing(steering.constraint)
-        text, count, reason, off_reason = yield from self._run(
-            guide, sampling_of(options), options, steering, request, cancelled, watch
-        )
+        start = Start(request, guide, sampling_of(options))
+        text, count, reason, off_reason = yield from self._run(start, options, steering, cancelled, watch)
         return Answer(
             text=text,
             token_ids=tuple(request.generated[:count]),
@@ -268,21 +280,48 @@ class Assistant:
 
     # One text ---------------------------------------------------------------------------------------------------
 
+    def _first_texts(
+        self,
+        starts: Sequence[Start],
+        options: EngineOptions,
+        rule: StopRule,
+        cancelled: CancelCheck,
+        emit: Emit,
+        watch: Watch | None,
+    ) -> Iterator[tuple[Start, Text]]:
+        """What the model writes after every start: as many at a time as fit into one pass; one alone is drafted."""
+        steering = Steering(over=rule.reason, stops=self.model.vocabulary.special)
+        rows = min(self.model.target.most_rows, self.pool.capacity - starts[0].request.prompt_length) - 1
+        together = max(1, rows // options.max_tokens)
+        for begin in range(0, len(starts), together):
+            group = starts[begin : begin + together]
+            branches = [Branch(start.request.tokens, start.guide, start.sampling) for start in group]
+            cache = self._prefilled(group[0].request, cancelled) if len(group) > 1 else None
+            forest = Forest(self.model.target, cache, branches, self.model.vocabulary.end) if cache else None
+            runs = [
+                self._run(start, options, steering, cancelled, watch, rounds=forest.rounds(number) if forest else None)
+                for number, start in enumerate(group)
+            ]
+            try:
+                texts = _in_turns(runs, emit)
+            finally:
+                if forest is not None:
+                    forest.close()
+            yield from zip(group, texts, strict=True)
+
     def _one(
         self,
-        request: Request,
-        guide: Guide,
-        sampling: Sampling,
+        start: Start,
+        text: Text,
         options: EngineOptions,
         rule: StopRule,
         snapshot: Snapshot,
         cancelled: CancelCheck,
-        emit: Emit,
         watch: Watch | None,
     ) -> Completion:
+        request, guide = start.request, start.guide
         names = self._names_around(snapshot, options) if guide.off_reason is None else None
         steering = Steering(over=rule.reason, stops=self.model.vocabulary.special)
-        text = _drained(self._run(guide, sampling, options, steering, request, cancelled, watch), emit)
         shown = self._shown(text, rule, snapshot, options)
         for _ in range(_SECOND_TRIES):
             again = self._again(names, shown, request, snapshot, options)
@@ -290,9 +329,8 @@ class Assistant:
                 break
             kept, guide = again
             # What was emitted of the first try is replaced by the completion as a whole: nothing more is emitted.
-            text = _drained(
-                self._run(guide, sampling, options, steering, request, cancelled, watch, kept), lambda _: None
-            )
+            again_from = Start(request, guide, start.sampling)
+            text = _drained(self._run(again_from, options, steering, cancelled, watch, kept), lambda _: None)
             shown = self._shown(text, rule, snapshot, options)
         if names is not None and shown.trimmed is not None and names.wrong(shown.trimmed) is not None:
             shown = self._shown(text, rule, snapshot, options, names)
@@ -377,28 +415,30 @@ class Assistant:
 
     def _run(
         self,
-        guide: Guide,
-        sampling: Sampling,
+        start: Start,
         options: EngineOptions,
         steering: Steering,
-        request: Request,
         cancelled: CancelCheck,
         watch: Watch | None,
         kept: Sequence[int] = (),
+        rounds: Iterator[Round] | None = None,
     ) -> Generator[Chunk, None, Text]:
         """Generate until something ends the text: the text, its tokens, why it ended, why the constraint went off.
-        `kept`: tokens of it that are there already.
+        `kept`: tokens of it that are there already; `rounds`: where it does not run by itself.
 
         Whether the text is over is asked after every single token, so that the answer does not depend on how many
         tokens a pass emits.
         """
+        request, guide, sampling = start.request, start.guide, start.sampling
         spoken = TextStream(request.healed)
         tokens = list(kept)
         for token in kept:
             spoken.add(self.model.vocabulary.decode([token]))
         ends = self.model.vocabulary.end | steering.stops
         reason: StopReason = "length"
-        for round_ in self._rounds(request, guide, sampling, options, steering.pause, cancelled):
+        if rounds is None:
+            rounds = self._rounds(request, guide, sampling, options, steering.pause, cancelled)
+        for round_ in rounds:
             request.tally.add(round_)
             if watch is not None:
                 watch(round_)
@@ -576,6 +616,19 @@ def sampling_of(options: EngineOptions, alternative: int = 0) -> Sampling:
         seed=options.seed,
         alternative=alternative,
     )
+
+
+def _in_turns(runs: Sequence[Generator[Chunk, None, T]], emit: Emit) -> list[T]:
+    """What the generators return, each of which is asked for one chunk a turn."""
+    results: dict[int, T] = {}
+    while len(results) < len(runs):
+        for number, run in enumerate(runs):
+            if number not in results:
+                try:
+                    emit(next(run))
+                except StopIteration as end:
+                    results[number] = end.value
+    return [results[number] for number in range(len(runs))]
 
 
 def _drained(chunks: Generator[Chunk, None, T], emit: Emit) -> T:

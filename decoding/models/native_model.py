@@ -67,6 +67,10 @@ class NativeCache:
         """Record the rows that a pass wrote; they count once `keep` names them."""
         self._rows = row_token_ids
 
+    def waiting(self, row_token_ids: Sequence[int]) -> bool:
+        """Whether these are the first rows that wait for `keep`."""
+        return self._rows[: len(row_token_ids)] == list(row_token_ids)
+
     def keep(self, path: Sequence[int]) -> None:
         """See `KVCache.keep`. Raises ValueError for rows that the last pass had not, or that do not ascend."""
         if any(not before < row < len(self._rows) for before, row in zip([-1, *path], path, strict=False)):
@@ -163,6 +167,11 @@ class NativeModel:
         """The longest sequence the model was made for."""
         return self.architecture.max_context
 
+    @property
+    def most_rows(self) -> int:
+        """See `TargetModel.most_rows`."""
+        return binding.MAX_ROWS
+
     def new_cache(self, capacity: int) -> NativeCache:
         """An empty cache for `capacity` tokens; memory is taken as tokens arrive."""
         return NativeCache(self._library, self._handle, capacity)
@@ -177,19 +186,21 @@ class NativeModel:
             self._forward(own, tokens, parents, None, ctypes.cast(check, ctypes.c_void_p))
             own.appended(tokens.tolist())
 
-    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8) -> TreeLogits:
+    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8, ready: int = 0) -> TreeLogits:
         """See `TargetModel.forward_tree`; the logits are overwritten by the next pass."""
         if not 1 <= top_k <= binding.MAX_TOP:
             raise ValueError(f"top_k is 1 to {binding.MAX_TOP}, not {top_k}")
         own = _own(cache)
         tokens = np.concatenate([np.array([root], np.int32), tree.token_ids.astype(np.int32, copy=False)])
-        count = len(tokens)
+        count = len(tokens) - ready
+        if ready and not own.waiting(tokens[:ready].tolist()):
+            raise ValueError(f"the {ready} rows that are said to be ready are not those of the last pass")
         if len(self._logits) < count:
             self._logits = torch.empty((count, self.vocab_size), dtype=torch.float32)
         top_ids = torch.empty((count, top_k), dtype=torch.int32)
         top_logits = torch.empty((count, top_k), dtype=torch.float32)
         scores = binding.Scores(self._logits.data_ptr(), top_ids.data_ptr(), top_logits.data_ptr(), top_k)
-        self._forward(own, tokens, tree.row_parents(), scores, None)
+        self._forward(own, tokens, tree.row_parents(), scores, None, ready)
         own.wrote_rows(tokens.tolist())
         return TreeLogits(self._logits[:count], top_ids, top_logits)
 
@@ -200,9 +211,10 @@ class NativeModel:
         parents: NDArray[np.int32],
         scores: binding.Scores | None,
         check: ctypes.c_void_p | None,
+        ready: int = 0,
     ) -> None:
         parents = np.ascontiguousarray(parents, dtype=np.int32)
-        rows = binding.Rows(tokens.ctypes.data, parents.ctypes.data, len(tokens))
+        rows = binding.Rows(tokens.ctypes.data, parents.ctypes.data, len(tokens), ready)
         length = len(cache.token_ids)
         status = self._library.draftwood_forward(self._handle, cache.handle, length, rows, scores, check)
         if status == _CANCELLED:
@@ -210,7 +222,9 @@ class NativeModel:
         if status == _NO_ROOM:
             raise ValueError(f"{length} + {len(tokens)} tokens do not fit into a cache of {cache.capacity}")
         if status == _BAD_ROWS:
-            raise ValueError(f"a pass takes 1 to {binding.MAX_ROWS} rows of known tokens, parents first")
+            raise ValueError(
+                f"a pass takes 1 to {binding.MAX_ROWS} rows of known tokens, parents first, not all of them ready"
+            )
         if status != _DONE:
             raise OutOfMemory("memory ran out in a pass: choose a shorter context or a smaller model")
 

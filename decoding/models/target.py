@@ -18,13 +18,13 @@ Cancelled = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True)
 class TreeLogits:
-    """The target's answer to one pass over root + tree (n + 1 rows, row 0 = root).
+    """The target's answer to one pass over root + tree (n + 1 rows, row 0 = root), `ready` of which were there before.
 
     Attributes:
-        logits: float32[n + 1, V], possibly a view of a buffer that the next pass overwrites. Ids beyond the
+        logits: float32[n + 1 - ready, V], possibly a view of a buffer that the next pass overwrites. Ids beyond the
             tokenizer are -inf.
-        top_ids: int32[n + 1, k], the k largest logits of each row, best first; ties go to the lower id.
-        top_logits: float32[n + 1, k], their logits.
+        top_ids: int32[n + 1 - ready, k], the k largest logits of each row, best first; ties go to the lower id.
+        top_logits: float32[n + 1 - ready, k], their logits.
     """
 
     logits: torch.Tensor
@@ -66,6 +66,10 @@ class TargetModel(Protocol):
     def max_context(self) -> int:
         """The longest sequence the model was made for."""
 
+    @property
+    def most_rows(self) -> int:
+        """Rows of a tree at the most, those that are ready included."""
+
     def new_cache(self, capacity: int) -> KVCache:
         """An empty cache for `capacity` tokens."""
 
@@ -73,6 +77,9 @@ class TargetModel(Protocol):
         """Append `token_ids` to the cache, in chunks; raises decoding.errors.Cancelled between chunks once
         `cancelled()` is true (chunks done by then stay in the cache)."""
 
-    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8) -> TreeLogits:
+    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8, ready: int = 0) -> TreeLogits:
         """Score root + tree in one pass. A row's position is len(cache.token_ids) + depth, and it sees the cache
-        and its own ancestors only. The rows wait in the cache for `keep`."""
+        and its own ancestors only. The rows wait in the cache for `keep`.
+
+        The first `ready` rows are those of the last pass, which wait there still: only the others are computed and
+        scored, so that a tree can grow from pass to pass. Raises ValueError where they are others."""

@@ -25,6 +25,10 @@ PREFILL_CHUNK = 128
 """Tokens between two looks at `cancelled`: 0.3-0.4 s of a 0.5B model in bf16 on two cores."""
 
 
+_MOST_ROWS = 512
+"""A mask is made for every row of a pass; trees are smaller by far."""
+
+
 class _BufferLayer(DynamicLayer):  # type: ignore[misc]
     """Keys and values of one layer, [1, kv_heads, capacity, head_dim], of which `length` are filled."""
 
@@ -85,6 +89,12 @@ class TensorCache:
     def wrote_rows(self, row_token_ids: list[int]) -> None:
         """Record the rows that a pass over a tree wrote; they count once `keep` names them."""
         self._rows = row_token_ids
+
+    def go_on_after(self, row_token_ids: Sequence[int]) -> None:
+        """Let the next rows come behind these first ones of those that wait for `keep`. Raises ValueError for others."""
+        if self._rows[: len(row_token_ids)] != list(row_token_ids):
+            raise ValueError(f"the {len(row_token_ids)} rows that are said to be ready are not those of the last pass")
+        self._set_length(len(self._tokens) + len(row_token_ids))
 
     @torch.inference_mode()
     def keep(self, path: Sequence[int]) -> None:
@@ -188,6 +198,11 @@ class TransformersModel:
         """The longest sequence the model was made for."""
         return self._max_context
 
+    @property
+    def most_rows(self) -> int:
+        """See `TargetModel.most_rows`."""
+        return _MOST_ROWS
+
     def memory_bytes(self) -> int:
         """Bytes of the weights."""
         return sum(parameter.numel() * parameter.element_size() for parameter in self.model.parameters())
@@ -210,7 +225,7 @@ class TransformersModel:
             cache.appended(chunk)
 
     @torch.inference_mode()
-    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8) -> TreeLogits:
+    def forward_tree(self, root: int, tree: DraftTree, cache: KVCache, top_k: int = 8, ready: int = 0) -> TreeLogits:
         """See `TargetModel.forward_tree`."""
         assert isinstance(cache, TensorCache)
         past = len(cache.token_ids)
@@ -222,7 +237,8 @@ class TransformersModel:
             if parent >= 0:
                 visible[row, past:] = visible[parent, past:]
             visible[row, past + row] = True
-        logits = self._forward(tokens, positions, visible, cache, logits_to_keep=0).float()
+        cache.go_on_after(tokens[:ready])
+        logits = self._forward(tokens[ready:], positions[ready:], visible[ready:], cache, logits_to_keep=0).float()
         logits[:, self._tokenizer_size :] = -torch.inf
         cache.wrote_rows(tokens)
         best = _top(logits, top_k)

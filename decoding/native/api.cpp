@@ -5,7 +5,7 @@
 using draftwood::Cache;
 using draftwood::Model;
 
-int32_t draftwood_abi() { return 1; }
+int32_t draftwood_abi() { return 2; }
 const char* draftwood_isa() { return draftwood::best_kernels()->name; }
 
 Model* draftwood_model_create(const draftwood::ModelWeights* weights, const char* isa, int32_t threads) {

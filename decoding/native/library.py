@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ABI = 1
+ABI = 2
 """Must equal `draftwood_abi()`: a library that was built from other sources is not used."""
 
 MAX_ROWS = 256
@@ -68,7 +68,7 @@ class ModelWeights(Structure):
 class Rows(Structure):
     """`draftwood::Rows`."""
 
-    _fields_ = (("tokens", c_void_p), ("parents", c_void_p), ("count", c_int32))
+    _fields_ = (("tokens", c_void_p), ("parents", c_void_p), ("count", c_int32), ("ready", c_int32))
 
 
 class Scores(Structure):

@@ -117,10 +117,12 @@ struct Model::Pass {
   Rows rows;
   int depths[kMaxRows];
   bool contiguous[kMaxRows];  // the row's ancestors are exactly the rows before it: nothing has to be gathered
-  bool chain;                 // all rows are
 
-  int keys_of(int row) const { return length + depths[row] + 1; }
-  int chunks_of(int row) const { return divide_up(keys_of(row), kKeyChunk); }
+  // Buffers hold the rows that this pass computes, and so do the indices below: row `first() + i` of the tree is i.
+  int first() const { return rows.ready; }
+  int count() const { return rows.count - rows.ready; }
+  int keys_of(int i) const { return length + depths[first() + i] + 1; }
+  int chunks_of(int i) const { return divide_up(keys_of(i), kKeyChunk); }
 };
 
 struct Model::Buffers {
@@ -171,23 +173,21 @@ Model::Model(const ModelWeights& weights, const Kernels& kernels, int threads)
 Model::~Model() = default;
 
 bool Model::lay_out(Pass& pass) const {
-  pass.chain = true;
   for (int row = 0; row < pass.rows.count; row++) {
     const int parent = pass.rows.parents[row];
     if (parent < -1 || parent >= row || (parent == -1) != (row == 0)) return false;
     if (pass.rows.tokens[row] < 0 || pass.rows.tokens[row] >= weights_.vocab) return false;
     pass.depths[row] = row == 0 ? 0 : pass.depths[parent] + 1;
     pass.contiguous[row] = pass.depths[row] == row;
-    pass.chain = pass.chain && pass.contiguous[row];
   }
   return true;
 }
 
 Status Model::forward(Cache& cache, int length, const Rows& rows, const Scores* scores, CancelCheck cancelled) {
-  if (rows.count < 1 || rows.count > kMaxRows) return Status::kBadRows;
+  if (rows.ready < 0 || rows.count <= rows.ready || rows.count > kMaxRows) return Status::kBadRows;
   if (scores && (scores->top < 1 || scores->top > kMaxTop)) return Status::kBadRows;
   if (length < 0 || length + rows.count > cache.capacity()) return Status::kNoRoom;
-  Pass pass{cache, length, rows, {}, {}, true};
+  Pass pass{cache, length, rows, {}, {}};
   if (!lay_out(pass)) return Status::kBadRows;
   std::lock_guard<std::mutex> lock(mutex_);
   struct Awake {
@@ -207,13 +207,14 @@ Status Model::forward(Cache& cache, int length, const Rows& rows, const Scores* 
 
 void Model::embed(const Pass& pass) {
   const int half = weights_.head_dim / 2;
-  pool_.run(pass.rows.count, [&](int row, int) {
-    kernels_.embed(weights_.embedding, pass.rows.tokens[row], buffers_->x.get() + static_cast<size_t>(row) * weights_.hidden);
+  pool_.run(pass.count(), [&](int i, int) {
+    const int row = pass.first() + i;
+    kernels_.embed(weights_.embedding, pass.rows.tokens[row], buffers_->x.get() + static_cast<size_t>(i) * weights_.hidden);
     const float position = static_cast<float>(pass.length + pass.depths[row]);
-    for (int i = 0; i < half; i++) {  // the angle is rounded to float, as the models were trained
-      const double angle = static_cast<double>(position * weights_.rotary_frequencies[i]);
-      buffers_->cosine.get()[row * half + i] = static_cast<float>(std::cos(angle));
-      buffers_->sine.get()[row * half + i] = static_cast<float>(std::sin(angle));
+    for (int d = 0; d < half; d++) {  // the angle is rounded to float, as the models were trained
+      const double angle = static_cast<double>(position * weights_.rotary_frequencies[d]);
+      buffers_->cosine.get()[i * half + d] = static_cast<float>(std::cos(angle));
+      buffers_->sine.get()[i * half + d] = static_cast<float>(std::sin(angle));
     }
   });
 }
@@ -239,25 +240,25 @@ void Model::normalise(const float* weight, int rows) {
 
 void Model::attention(const Pass& pass, int layer) {
   const LayerWeights& w = layers_[layer];
-  normalise(w.attention_norm, pass.rows.count);
-  matmul(w.qkv, buffers_->normed.rows(), pass.rows.count, buffers_->qkv.get(), false);
+  normalise(w.attention_norm, pass.count());
+  matmul(w.qkv, buffers_->normed.rows(), pass.count(), buffers_->qkv.get(), false);
   project_heads(pass, layer);
-  if (pass.rows.count <= kSplitRows)
+  if (pass.count() <= kSplitRows)
     attend_split(pass, layer);
   else
     attend_whole(pass, layer);
-  matmul(w.attention_output, buffers_->attended.rows(), pass.rows.count, buffers_->x.get(), true);
+  matmul(w.attention_output, buffers_->attended.rows(), pass.count(), buffers_->x.get(), true);
 }
 
 // Rotate queries and keys; put keys and values into the cache.
 void Model::project_heads(const Pass& pass, int layer) {
   const int dim = weights_.head_dim, heads = weights_.heads, kv_heads = weights_.kv_heads;
   const float factor = 1.0f / std::sqrt(static_cast<float>(dim));
-  pool_.run(pass.rows.count, [&](int row, int) {
-    float* head = buffers_->qkv.get() + static_cast<size_t>(row) * (heads + 2 * kv_heads) * dim;
-    const float* cosine = buffers_->cosine.get() + row * dim / 2;
-    const float* sine = buffers_->sine.get() + row * dim / 2;
-    const int slot = pass.length + row;
+  pool_.run(pass.count(), [&](int i, int) {
+    float* head = buffers_->qkv.get() + static_cast<size_t>(i) * (heads + 2 * kv_heads) * dim;
+    const float* cosine = buffers_->cosine.get() + i * dim / 2;
+    const float* sine = buffers_->sine.get() + i * dim / 2;
+    const int slot = pass.length + pass.first() + i;
     for (int h = 0; h < heads; h++, head += dim) kernels_.rotate(head, cosine, sine, dim, factor);
     for (int h = 0; h < kv_heads; h++, head += dim) {
       kernels_.rotate(head, cosine, sine, dim, 1.0f);
@@ -285,12 +286,12 @@ void Model::attend_chunk(const Pass& pass, int layer, int row, int kv_head, int 
     keys[b] = cached_keys + block * block_size;
     values[b] = cached_values + block * block_size;
     const int end = std::min((block + 1) * kKeyBlock, pass.keys_of(row));
-    if (pass.contiguous[row] || end <= pass.length) continue;
+    if (pass.contiguous[pass.first() + row] || end <= pass.length) continue;
     uint16_t* tail_keys = buffers_->tail_keys[thread].get() + b * block_size;
     uint16_t* tail_values = buffers_->tail_values[thread].get() + b * block_size;
     std::memcpy(tail_keys, keys[b], block_size * sizeof(uint16_t));
     std::memcpy(tail_values, values[b], block_size * sizeof(uint16_t));
-    int ancestor = row;  // walk up to the deepest ancestor of this block, then fill it from the back
+    int ancestor = pass.first() + row;  // walk up to the deepest ancestor of this block, then fill it from the back
     for (int skip = pass.keys_of(row) - end; skip > 0; skip--) ancestor = pass.rows.parents[ancestor];
     for (int key = end - 1; key >= std::max(block * kKeyBlock, pass.length); key--) {
       const int slot = pass.length + ancestor, lane = key % kKeyBlock;
@@ -321,7 +322,7 @@ void Model::finish_row_head(int row, int head, const float* state, int thread) {
 // Few rows: tasks of (kv head, chunk of keys, block of rows); then each row merges its partials in key order.
 void Model::attend_split(const Pass& pass, int layer) {
   const int heads = weights_.heads, group = heads / weights_.kv_heads, size = buffers_->partial_size;
-  const int rows = pass.rows.count, row_blocks = divide_up(rows, kSplitBlock);
+  const int rows = pass.count(), row_blocks = divide_up(rows, kSplitBlock);
   int chunks = 0;
   for (int row = 0; row < rows; row++) chunks = std::max(chunks, pass.chunks_of(row));
   const size_t needed = static_cast<size_t>(rows) * heads * chunks * size;
@@ -350,7 +351,7 @@ void Model::attend_split(const Pass& pass, int layer) {
 // Many rows: tasks of (kv head, block of rows), each over all its keys; the same arithmetic as above.
 void Model::attend_whole(const Pass& pass, int layer) {
   const int group = weights_.heads / weights_.kv_heads, size = buffers_->partial_size;
-  const int rows = pass.rows.count, row_blocks = divide_up(rows, kWholeBlock);
+  const int rows = pass.count(), row_blocks = divide_up(rows, kWholeBlock);
   pool_.run(weights_.kv_heads * row_blocks, [&](int task, int thread) {
     const int kv_head = task / row_blocks;
     const int first = task % row_blocks * kWholeBlock, end = std::min(rows, first + kWholeBlock);
@@ -377,7 +378,7 @@ void Model::attend_whole(const Pass& pass, int layer) {
 
 void Model::feed_forward(const Pass& pass, int layer) {
   const LayerWeights& w = layers_[layer];
-  const int rows = pass.rows.count, tiles = 2 * kGroup / kTile;
+  const int rows = pass.count(), tiles = 2 * kGroup / kTile;
   normalise(w.feed_norm, rows);
   pool_.run(weights_.feed / kGroup, [&](int block, int thread) {
     float* gates = buffers_->gates[thread].get();  // [rows][64 gates, 64 ups]
@@ -392,7 +393,7 @@ void Model::feed_forward(const Pass& pass, int layer) {
 }
 
 void Model::score(const Pass& pass, const Scores& scores) {
-  const int rows = pass.rows.count, vocab = weights_.vocab, top = scores.top;
+  const int rows = pass.count(), vocab = weights_.vocab, top = scores.top;
   const int tiles = vocab / kTile, each = std::max(1, 4 * kChunkBytes / (weights_.hidden * kTile));
   const float nothing = -std::numeric_limits<float>::infinity();
   for (int t = 0; t < pool_.size(); t++) {

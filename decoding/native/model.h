@@ -80,14 +80,16 @@ class Cache {
   Halves keys_, values_;
 };
 
-// The rows of a pass: parents[i] < i is the row that row i continues, -1 for row 0.
+// The rows of a pass: parents[i] < i is the row that row i continues, -1 for row 0. The first `ready` were computed by the
+// last passes over this cache, where their keys and values wait; only the others are computed and scored.
 struct Rows {
   const int32_t* tokens;
   const int32_t* parents;
   int32_t count;
+  int32_t ready;
 };
 
-// Where the scores go: logits [rows][vocab] and the best `top` of each row.
+// Where the scores go: logits [rows computed][vocab] and the best `top` of each row.
 struct Scores {
   float* logits;
   int32_t* top_ids;

@@ -128,6 +128,27 @@ def test_alternatives_are_distinct_and_the_first_is_the_usual_one(assistant, opt
     assert alternatives >= 3
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_alternatives_written_together_are_those_written_one_by_one(
+    assistant: Assistant, options, monkeypatch, temperature: float
+) -> None:
+    several = options.model_copy(update={"alternatives": 3, "temperature": temperature, "seed": 4, "scope": "off"})
+    passes: list[int] = []
+    forward = assistant.model.target.forward_tree
+    monkeypatch.setattr(assistant.model.target, "forward_tree", lambda *a, **k: (passes.append(1), forward(*a, **k))[1])
+    for marked in ("def f(a, b):\n    return |\n", "import os\nx = |", "class A:\n    |"):
+        passes.clear()
+        together = assistant.complete(snapshot(marked), several, never, lambda _: None)
+        in_one = len(passes)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(assistant.model.target), "most_rows", 2)
+            alone = assistant.complete(snapshot(marked), several, never, lambda _: None)
+        assert [(one.raw, one.token_ids, one.stop_reason) for one in together] == [
+            (one.raw, one.token_ids, one.stop_reason) for one in alone
+        ]
+        assert in_one <= several.max_tokens + 1, "one pass serves all, after one that ranks the first tokens"
+
+
 def test_the_budget_is_kept(assistant, options) -> None:
     completion = complete(assistant, SOURCES[0], options, max_tokens=5, multiline="always")
     assert len(completion.token_ids) <= 5
