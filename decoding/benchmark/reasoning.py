@@ -194,7 +194,7 @@ class ReasoningBenchmark:
         emit: Callable[[Chunk], None] = more.pop("emit", lambda _: None)
         trial = more.pop("trial", None)
         name = more.pop("name", "")
-        start = code.index(f"def {name}(") if name else code.rindex("def ") if "def " in code else 0
+        start = code.index(f"def {name}(") if name else _last_function(code)
         snapshot = Snapshot(uri=more.pop("uri", "file:///benchmark/solution.py"), text=code, offset=start)
         request = CommandRequest(command=command, snapshot=snapshot, end=start, **{"max_tokens": 384, **more})
         return self._assistant.command(request, options, _never, emit, trial=trial)
@@ -231,7 +231,7 @@ class ReasoningBenchmark:
     def _long_functions(self) -> Iterator[tuple[str, str]]:
         """Functions of about 50 lines."""
         for item in sampled(read_json_lines(self._data / "fresh_docstrings" / "dev.jsonl.gz"), 10 * self._count):
-            if 40 <= item["code"].rstrip().count("\n") + 1 <= 60:
+            if 35 <= item["code"].rstrip().count("\n") + 1 <= 65:
                 yield item["func_name"], item["code"].rstrip() + "\n"
 
     def _fix_cases(self) -> Iterator[FixCase]:
@@ -309,6 +309,12 @@ def _well_formed(text: str, marks: ThoughtMarks) -> bool:
     )
     once = text.startswith(opening) and f"\n{text}".count(close) == 1
     return once and bool(text.partition(close)[2].strip())
+
+
+def _last_function(code: str) -> int:
+    """The byte where the last function at the top of the code begins; 0 where there is none."""
+    lines = [node.lineno for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return len("".join(code.splitlines(keepends=True)[: lines[-1] - 1]).encode()) if lines else 0
 
 
 def _docstring(text: str) -> str | None:
