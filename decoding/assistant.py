@@ -49,6 +49,7 @@ from grammars.python_constraint import PythonConstraint
 from grammars.reasoning import ThoughtGrammar
 from grammars.scope_constraint import ScopeConstraint
 from grammars.scope_documents import ScopeDocuments
+from grammars.signatures import signatures_in_scope
 from grammars.well_known_imports import WELL_KNOWN
 
 CancelCheck = Callable[[], bool]
@@ -371,12 +372,15 @@ class Assistant:
             return None
         texts = [self.model.vocabulary.tokens[token] for token in request.generated]
         resume = names.resume(shown.trimmed, wrong, texts, request.healed)
-        state = self._guide(self._prompt(snapshot, options), snapshot, options).masks if resume is not None else None
-        for token in request.generated[: resume.kept] if resume is not None else ():
-            state = state.advance(token) if state is not None else None
-        if resume is None or state is None:
+        if resume is None:
             return None
         kept = request.generated[: resume.kept]
+        prompt = Prompt(tuple(request.tokens[: request.prompt_length]), request.healed)
+        state = self._guide(prompt, snapshot, options).masks
+        for token in kept:
+            state = state.advance(token) if state is not None else None
+        if state is None:
+            return None
         del request.tokens[request.prompt_length + resume.kept :]
         return kept, Guide.enforcing(resume.constraint(self.names, state), state)
 
@@ -513,9 +517,25 @@ class Assistant:
     # What goes into it ------------------------------------------------------------------------------------------
 
     def _prompt(self, snapshot: Snapshot, options: EngineOptions) -> Prompt:
+        """What the model reads; declarations from outside of the window are at the cost of that."""
         self.drafting.write_in(snapshot.uri, snapshot.text)
         data = snapshot.text.encode("utf-8", "surrogatepass")
-        return self.layout.infill(data, snapshot.offset, *self._windows(options))
+        before, after = self._windows(options)
+        signatures = min(options.signature_tokens, before // 2) if snapshot.language == "python" else 0
+        prompt = self.layout.infill(data, snapshot.offset, before - signatures, after)
+        index = self.scopes.index(snapshot.uri, data) if signatures else None
+        if index is None:
+            return prompt
+        shown_before, shown_after = self.layout.shown(prompt)
+        text = signatures_in_scope(
+            index,
+            snapshot.offset,
+            (snapshot.offset - shown_before, snapshot.offset + shown_after),
+            signatures,
+            lambda line: len(self.model.encode(line)),
+            self.workspace.around(snapshot.uri),
+        )
+        return self.layout.behind(prompt, text)
 
     def _windows(self, options: EngineOptions) -> tuple[int, int]:
         """Tokens before and after the cursor that fit into the context beside the answer."""

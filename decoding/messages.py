@@ -71,6 +71,7 @@ class EngineOptions(Message):
     alternatives: int = Field(1, ge=1, le=8)
     prefix_tokens: int = Field(768, ge=32, description="window before the cursor, in tokens")
     suffix_tokens: int = Field(192, ge=0, description="window after the cursor, in tokens")
+    signature_tokens: int = Field(0, ge=0, description="of the prefix tokens: for declarations out of the window")
     remote_url: str = Field("", description='an OpenAI-compatible server, with "/v1"; "": this machine')
     remote_model: str = Field("", description="the model's name there; empty: the server's first")
     remote_key_env: str = Field("", description="the environment variable that holds the key")

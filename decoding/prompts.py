@@ -73,6 +73,19 @@ class Layout:
         after = self._suffix(text[offset + closed_already(text, offset) :], suffix_tokens)
         return Prompt((self.fim.prefix, self.fim.suffix, *after, self.fim.middle, *ids), healed)
 
+    def shown(self, prompt: Prompt) -> tuple[int, int]:
+        """How many bytes before and after the cursor an infilling prompt shows, where line ends are one byte."""
+        ids = prompt.token_ids
+        middle = ids.index(self.fim.middle) if self.fim is not None else len(self.start) - 1
+        before, after = (self.vocabulary.decode(part) for part in (ids[middle + 1 :], ids[:middle]))
+        return len(before) + len(prompt.healed), len(after)
+
+    def behind(self, prompt: Prompt, text: str) -> Prompt:
+        """An infilling prompt with `text` above what it shows of the document before the cursor."""
+        ids = prompt.token_ids
+        at = ids.index(self.fim.middle) + 1 if self.fim is not None else len(self.start)
+        return Prompt((*ids[:at], *self.encode(text), *ids[at:]), prompt.healed)
+
     def continuation(self, text: str) -> Prompt:
         """The prompt that is `text` itself, not healed."""
         ids = [*self.start, *self.encode(text)]

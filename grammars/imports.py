@@ -17,8 +17,7 @@ from functools import cache
 from tree_sitter import Node
 
 from grammars.scope_facts import difference
-from grammars.scope_index import ScopeIndex
-from grammars.signatures import statement_of
+from grammars.scope_index import ScopeIndex, statement_of
 from grammars.undefined_names import Undefined, undefined_names
 from grammars.well_known_imports import MEMBERS, MODULES, WELL_KNOWN
 

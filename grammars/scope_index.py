@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from tree_sitter import Node
+
 from grammars.scope_collector import facts_of
 from grammars.scope_facts import ParsedPiece, PieceFacts, parse
 from grammars.scope_pieces import Piece, Stack, cut
@@ -154,6 +156,18 @@ class ScopeIndex:
     def future_annotations(self) -> bool:
         """Whether the document says `from __future__ import annotations`."""
         return any(entry.facts.future_annotations for entry in self.entries)
+
+
+def statement_of(entry: Entry) -> Node | None:
+    """The node of the first statement of a piece, None where it has none."""
+    node = entry.parsed.tree.root_node
+    if entry.parsed.shift:
+        wrapper = node.named_children[0] if node.named_children else None
+        body = wrapper.child_by_field_name("consequence") if wrapper is not None else None
+        if body is None:
+            return None
+        node = body
+    return next((child for child in node.named_children if child.type != "comment"), None)
 
 
 def _key(piece: Piece) -> tuple[bytes, int, bool, bool, bool]:

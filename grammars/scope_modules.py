@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from grammars.scope_facts import NEVER, identifier
-from grammars.scope_index import ScopeIndex
-from grammars.signatures import statement_of
+from grammars.scope_index import ScopeIndex, statement_of
 
 _EVERY_MODULE = frozenset({"__name__", "__file__", "__doc__", "__dict__", "__all__", "__path__", "__spec__"})
 

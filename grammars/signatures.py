@@ -8,17 +8,17 @@ being typed and what a model has read of it can be kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from grammars.scope_index import Entry, ScopeIndex
+from grammars.scope_index import Entry, ScopeIndex, statement_of
+from grammars.scope_modules import FindModule, no_modules
 
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
 _COMMENT = re.compile(r"""("[^"\n]*"|'[^'\n]*')|#[^\n]*""")
 _LONGEST_VALUE = 60
-_NOTHING: Mapping[str, ScopeIndex] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def signatures_in_scope(
     window: tuple[int, int],
     budget: int,
     measure: Callable[[str], int] = len,
-    workspace: Mapping[str, ScopeIndex] = _NOTHING,
+    find_module: FindModule = no_modules,
 ) -> str:
     """Declarations that code at `offset` can use and that are outside of `window`, as Python with `...` for bodies.
 
@@ -56,7 +56,7 @@ def signatures_in_scope(
         window: the bytes [start, end) that a reader sees anyway.
         budget: how much the text may cost.
         measure: what a line costs; characters unless told (pass a token counter).
-        workspace: other open files by module name, as imports spell it; what is imported from them is shown too.
+        find_module: finds modules of the workspace; what is imported from them is shown too.
 
     Returns:
         Lines in the order of the document, what comes from other files first; "" where nothing fits.
@@ -66,7 +66,7 @@ def signatures_in_scope(
     found = [s for s in _signatures(index) if _outside(index, s.entry, window)]
     ranked = sorted(found, key=lambda s: _rank(s, index, offset, mentioned, around))
     chosen: set[int] = set()
-    foreign = _imported(index, mentioned, workspace, budget, measure)
+    foreign = _imported(index, mentioned, find_module, budget, measure)
     left = budget - sum(measure(line + "\n") for line in foreign)
     by_entry = {signature.entry: signature for signature in found}
     for signature in ranked:
@@ -144,18 +144,6 @@ def _declarations(entry: Entry) -> Iterator[tuple[str, str]]:
             yield ("field" if entry.piece.parents else "value"), indent + text
 
 
-def statement_of(entry: Entry) -> Node | None:
-    """The node of the first statement of a piece, None where it has none."""
-    node = entry.parsed.tree.root_node
-    if entry.parsed.shift:
-        wrapper = node.named_children[0] if node.named_children else None
-        body = wrapper.child_by_field_name("consequence") if wrapper is not None else None
-        if body is None:
-            return None
-        node = body
-    return next((child for child in node.named_children if child.type != "comment"), None)
-
-
 def _assignment(source: bytes, node: Node) -> str:
     """`name: type = value`, a long value left out; "" where the target is no name."""
     left, value = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -178,7 +166,7 @@ def _joined(source: bytes, start: int, end: int) -> str:
 def _imported(
     index: ScopeIndex,
     mentioned: frozenset[str],
-    workspace: Mapping[str, ScopeIndex],
+    find_module: FindModule,
     budget: int,
     measure: Callable[[str], int],
 ) -> list[str]:
@@ -189,10 +177,11 @@ def _imported(
         if node is None or node.type != "import_from_statement":
             continue
         module = node.child_by_field_name("module_name")
-        other = workspace.get((module.text or b"").decode().lstrip(".")) if module is not None else None
-        if other is None:
-            continue
         wanted = entry.facts.bound & mentioned
+        found = find_module((module.text or b"").decode("utf-8", "replace")) if module is not None and wanted else None
+        if found is None:
+            continue
+        other = found.index
         for signature in _signatures(other):
             if signature.owner is None and not wanted.isdisjoint(signature.names):
                 lines += signature.text.split("\n")

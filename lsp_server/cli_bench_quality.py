@@ -17,7 +17,8 @@ from rich.table import Table
 from lsp_server.cli_complete import engine_options, load_assistant, options_from
 from lsp_server.progress import CountBar
 
-_VARIANTS = ("off", "syntax", "soft", "hard")
+_VARIANTS = ("off", "syntax", "soft", "hard", "signatures")
+_USUAL = ("off", "syntax", "soft", "hard")
 _POINTS = {"lines": 150, "blocks": 60, "humaneval-line": 60, "humaneval-lines": 60}
 _MORE = ("more-lines", "more-blocks")
 _QUICK_POINTS = 6
@@ -51,14 +52,15 @@ def quality(
 ) -> None:
     """Measure suggestions at holes in public code, constraints off and on. Generated programs are run, in a sandbox.
 
-    --constraint and --scope have no effect: the variants are `off`, `syntax`, and syntax with `soft` or `hard` scope.
+    --constraint and --scope have no effect: the variants are `off`, `syntax`, and syntax with `soft` or `hard` scope,
+    and, where asked for, `signatures`: `soft`, and what is declared outside of the window is in the prompt.
     """
     from decoding.benchmark.quality import BASELINE, ResultsFile, run_quality
     from decoding.benchmark.quality_summary import quality_summary
     from decoding.benchmark.runner import header_of
 
     counts = {name: points or (_QUICK_POINTS if quick else _POINTS.get(name, 100)) for name in sets or _POINTS}
-    chosen = tuple(dict.fromkeys((BASELINE, *(variants or _VARIANTS))))
+    chosen = tuple(dict.fromkeys((BASELINE, *(variants or _USUAL))))
     options = options_from(values)
     assistant = load_assistant(options)
     header = header_of(assistant)

@@ -62,6 +62,11 @@ class SuggestSettings(_Group):
     )
     prefix_tokens: int = _engine("prefix_tokens", "Tokens before the cursor that the model sees.", ge=32)
     suffix_tokens: int = _engine("suffix_tokens", "Tokens after the cursor that the model sees.", ge=0)
+    signature_tokens: int = _engine(
+        "signature_tokens",
+        "Of these, how many show declarations from outside of the window. They do not help small models.",
+        ge=0,
+    )
     debounce_ms: int = Field(
         -1, ge=-1, le=5000, description="Pause in typing before the model is asked. -1: from typing speed and latency."
     )

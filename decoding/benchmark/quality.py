@@ -35,8 +35,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "syntax": {"constraint": "enforce", "scope": "off"},
     "soft": {"constraint": "enforce", "scope": "soft"},
     "hard": {"constraint": "enforce", "scope": "hard"},
+    "signatures": {"constraint": "enforce", "scope": "soft", "signature_tokens": 192},
 }
-"""`soft` and `hard` are syntax and scope together."""
+"""`soft` and `hard` are syntax and scope together, `signatures` is `soft` with declarations in the prompt."""
 
 Progress = Callable[[int, int, str], None]
 """(suggestions done, suggestions in all, which set)."""

@@ -199,3 +199,17 @@ def test_a_suggestion_ends_at_any_special_token(assistant, options) -> None:
         assert not set(found.token_ids) & assistant.model.vocabulary.special
         ended += found.stop_reason == "end"
     assert ended
+
+
+def test_declarations_out_of_the_window_are_read_where_that_is_wanted(assistant, options) -> None:
+    lines = "".join(f"value_{number} = {number}\n" for number in range(300))
+    marked = f"def far_away(argument):\n    return argument\n\n{lines}print(|)\n"
+    usual = complete(assistant, marked, options, prefix_tokens=200)
+    more = complete(assistant, marked, options, prefix_tokens=200, signature_tokens=60)
+    read = assistant.model.vocabulary.decode(assistant._prompt(snapshot(marked), options).token_ids)
+    assert b"far_away" not in read
+    with_more = options.model_copy(update={"prefix_tokens": 200, "signature_tokens": 60})
+    assert b"def far_away(argument): ...\n" in assistant.model.vocabulary.decode(
+        assistant._prompt(snapshot(marked), with_more).token_ids
+    )
+    assert max(usual.stats.prompt_tokens, more.stats.prompt_tokens) <= 210

@@ -137,3 +137,15 @@ def test_a_window_within_a_long_line_moves_in_steps(layout, lines) -> None:
     windows = [parts(layout, layout.infill(text[:end], end, 128, 0))[1] for end in range(50_000, 50_200)]
     assert all(len(window) > 32 for window in windows)
     assert len({text.rfind(window, 0, 50_250) for window in windows}) <= 12
+
+
+def test_what_is_shown_can_be_told_and_text_put_above_it(layout) -> None:
+    text = b"".join(b"line_%d = 1\n" % number for number in range(200))
+    prompt = layout.infill(text, 1000, 64, 32)
+    before, after = layout.shown(prompt)
+    suffix, prefix = parts(layout, prompt)
+    assert text[1000 - before : 1000] == prefix + prompt.healed
+    assert text[1000 : 1000 + after] == suffix
+    above = layout.behind(prompt, "def f(x): ...\n")
+    assert parts(layout, above) == (suffix, b"def f(x): ...\n" + prefix)
+    assert above.healed == prompt.healed

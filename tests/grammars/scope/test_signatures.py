@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grammars.scope_index import ScopeIndex
+from grammars.scope_modules import Module
 from grammars.signatures import signatures_in_scope
 
 _TEXT = b'''import os
@@ -82,7 +83,7 @@ def test_the_text_does_not_change_while_a_line_is_typed() -> None:
 
 def test_names_from_open_files_are_shown() -> None:
     other = ScopeIndex.of(b"class Circle:\n    radius: float\n    def grow(self): pass\nclass Square: pass\nX = 1\n")
-    shown = signatures_in_scope(ScopeIndex.of(_TEXT), _CURSOR, _WINDOW, 300, workspace={"shapes": other})
+    shown = signatures_in_scope(ScopeIndex.of(_TEXT), _CURSOR, _WINDOW, 300, find_module={"shapes": Module(other)}.get)
     assert shown.startswith("class Circle:\n    radius: float\n    def grow(self): ...\n")
     assert "class Square" not in shown
 
