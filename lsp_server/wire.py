@@ -1,18 +1,21 @@
 """What the server and its worker say to each other: typed messages in length-prefixed frames.
 
-Knows pydantic only; both processes import it, so it must know neither pygls nor torch. A frame is a 4-byte
+Knows pydantic and bytes only; both processes import it, so it must know neither pygls nor torch. A frame is a 4-byte
 big-endian length and that many bytes of JSON.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from decoding.messages import Chunk, Completion, EngineOptions, Message, ModelProgress
 from decoding.reasoning.requests import CommandRequest, CommandResult, Replacement
+from lsp_server.lines import decode, encode
 
 _HEADER = struct.Struct(">I")
 HEADER_BYTES = _HEADER.size
@@ -181,9 +184,20 @@ _REPORT: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator
 
 
 def frame(message: Request | Report) -> bytes:
-    """The bytes of a message on the pipe."""
-    body = message.model_dump_json().encode("utf-8")
+    """The bytes of a message on the pipe. Half a surrogate pair, which a client may put anywhere, becomes U+FFFD."""
+    try:
+        body = message.model_dump_json().encode("utf-8")
+    except PydanticSerializationError:
+        body = json.dumps(_whole(message.model_dump())).encode("ascii")
     return _HEADER.pack(len(body)) + body
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return decode(encode(value))
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def body_length(header: bytes) -> int:

@@ -142,6 +142,11 @@ class Writing:
 
     def _ended(self, running: Running) -> None:
         running.keep()
+        error = None if running.task.cancelled() else running.task.exception()
+        if error is not None:  # one that is nobody's fault but ours: who waits must not begin it again and again
+            log.error("a generation failed", exc_info=error)
+            self._counts.failed += 1
+            running.generation.failed = True
         if self.running is running:
             self.running = None
             self._on_end(running)

@@ -122,7 +122,7 @@ class FakeWorker:
         for job in list(self.jobs):
             job.finish()
 
-    def die(self) -> None:
+    def die(self, error: Exception | None = None) -> None:
         for job in list(self.jobs):
             if not job.done.done():
-                job.done.set_exception(WorkerDied("killed"))
+                job.done.set_exception(error or WorkerDied("killed"))

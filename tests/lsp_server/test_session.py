@@ -395,3 +395,16 @@ def test_what_follows_is_computed_on_while_a_part_is_accepted(make: MakeClient) 
     client.type("\n")
     assert ask(client)
     assert client.worker.begun - client.counts.prefetched == 1
+
+
+def test_what_fails_in_a_way_that_nobody_foresaw_is_not_begun_again(make: MakeClient) -> None:
+    client = make("x = ", prefetch=False, warm=False)
+    client.request()
+    client.settle()
+    client.worker.die(RuntimeError("a mistake of ours"))
+    client.settle()
+    client.settle()
+    assert not client.requests
+    assert client.worker.begun == 1
+    assert client.counts.failed == 1
+    assert ask(client)

@@ -303,6 +303,19 @@ def test_messages_survive_the_wire() -> None:
     assert read_request(frame(message)[4:]) == message
 
 
+def test_half_a_surrogate_pair_crosses_the_wire_as_a_replacement() -> None:
+    patch = Patch(start=0, old_end=0, text="a\ud800")
+    message = Sync(uri="file:///\udc00.py", language="\ud83d", base=None, revision=1, patches=(patch, patch))
+    arrived = read_request(frame(message)[4:])
+    assert arrived == message.model_copy(
+        update={
+            "uri": "file:///\ufffd.py",
+            "language": "\ufffd",
+            "patches": (patch.model_copy(update={"text": "a\ufffd"}),) * 2,
+        }
+    )
+
+
 def test_what_was_read_is_not_kept() -> None:
     sent = [frame(Emitted(job=n, chunk=Chunk(text=f"text {n}", token_ids=(n,))))[4:] for n in range(1000)]
     read_report(sent[0])
