@@ -32,7 +32,21 @@ from lsp_server.worker_client import WorkerClient
 from tests.benchmarks.replay import commit, texts
 
 URI = "file:///fuzzed.py"
-ACTIONS = ["along", "type", "delete", "elsewhere", "ask", "ask", "ask", "cancel", "wait", "wait", "rest"]
+ACTIONS = [
+    "along",
+    "type",
+    "pair",
+    "over",
+    "delete",
+    "elsewhere",
+    "ask",
+    "ask",
+    "ask",
+    "cancel",
+    "wait",
+    "wait",
+    "rest",
+]
 TYPED = ["a", " ", "\n", "\n    ", "self.", "(", "x = ", "é", "😀", "return "]
 
 
@@ -79,8 +93,12 @@ class Client:
         identifier = types.VersionedTextDocumentIdentifier(0, URI)
         self.store.change(types.DidChangeTextDocumentParams(identifier, [change]))
         self.session.changed(self.document.uri, self.document.data, self.document.revision)
-        grown = len(text.encode()) - (end - start)
-        self.offset += grown if start <= self.offset else 0
+        here = start <= self.offset <= end
+        self.offset = (
+            start + len(text.encode())
+            if here
+            else self.offset + (start < self.offset) * (len(text.encode()) - (end - start))
+        )
 
     async def act(self) -> None:
         rng = self.rng
@@ -90,6 +108,13 @@ class Client:
                 self.edit(self.offset, self.offset, text or "q")
             case "type":
                 self.edit(self.offset, self.offset, rng.choice(TYPED))
+            case "pair":
+                self.edit(self.offset, self.offset, rng.choice(["()", "[]", '""']))
+                self.offset -= 1
+            case "over":
+                here = self.document.data[self.offset : self.offset + 1]
+                closes = here in (b")", b"]", b'"')
+                self.edit(self.offset, self.offset + closes, here.decode() if closes else "q")
             case "delete":
                 before = self.document.view(self.offset).window(40, 0)[0][-rng.randrange(1, 4) :]
                 self.edit(self.offset - len(before.encode()), self.offset, "")

@@ -50,7 +50,7 @@ class Job:
     def step(self) -> None:
         """One more character, or the end."""
         data = self.view.data
-        before, after = decode(data[: self.view.offset]), decode(data[self.view.offset :])
+        before, after = decode(data[: self.view.offset]), decode(data[self.view.follows :])
         if self.done.done():
             return
         character = next_character(before + self.raw, after)

@@ -12,6 +12,7 @@ from typing import cast
 
 from lsprotocol import types
 
+from decoding.hole import closed_already
 from lsp_server.counts import Counts
 from lsp_server.documents import DocumentStore
 from lsp_server.items import Asked, inline_items
@@ -24,6 +25,8 @@ from tests.lsp_server.stub import continuation, one_newline
 from tests.lsp_server.test_documents import Shadow
 
 URI = "file:///a.py"
+PAIRS = ["()", "[]", '""']
+CLOSERS = [")", "]", '"']
 TYPED = ["a", "k", "x = ", "\n", "\r\n", " ", "é", "😀", "word"]
 
 
@@ -103,6 +106,16 @@ class Client:
     def type(self, text: str, *, whole: bool = False) -> None:
         self.replace(self.cursor, self.cursor, text, whole=whole)
 
+    def type_pair(self, pair: str) -> None:
+        """Types a bracket or quote that the editor closes."""
+        self.type(pair)
+        self.cursor -= 1
+
+    def type_over(self) -> None:
+        """Types the closer that the editor has typed before."""
+        here = self.shadow.units[self.cursor : self.cursor + 1]
+        self.replace(self.cursor, self.cursor + 1 if here in CLOSERS else self.cursor, here if here in CLOSERS else "q")
+
     def type_along(self, count: int) -> None:
         """Types what was suggested."""
         text, self.last_item = self.last_item[:count], self.last_item[count:]
@@ -168,7 +181,9 @@ class Client:
             return
         assert request.text == self.shadow.text(), "an answer for a text that is not there any more"
         assert self.document.data == request.text.encode("utf-8", "surrogatepass")
-        fresh = continuation(request.before, request.after, 300, multiline=True)
+        before, after = request.before.encode("utf-8", "surrogatepass"), request.after
+        closed = closed_already(before + after.encode("utf-8", "surrogatepass"), len(before))
+        fresh = continuation(request.before, after[closed:], 300, multiline=True)
         for item in items:
             assert item.range is not None
             assert item.range.start == request.position

@@ -1,7 +1,8 @@
 """An assistant without a model: a deterministic little language whose next character depends on what stands around.
 
-Continuing a text, or typing what was suggested and asking again, gives the same answer, and text for one document is
-never right for another: what a test sees is what was computed for it. Some words in a document make it misbehave.
+Continuing a text, or typing what was suggested and asking again, gives the same answer, closers that an editor typed
+make no difference, and text for one document is never right for another: what a test sees is what was computed for it.
+Some words in a document make it misbehave.
 The model's name sets the pace: `stub?token=0.01&load=0.5` (seconds).
 """
 
@@ -18,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 import psutil
 
 from decoding.errors import ModelError
+from decoding.hole import closed_already
 from decoding.messages import Chunk, Completion, EngineOptions, ModelProgress, Snapshot, Stats
 from decoding.names import imports_for
 from decoding.reasoning.requests import Replacement
@@ -79,7 +81,8 @@ class StubAssistant:
         data = snapshot.text.encode()
         offset = snapshot.offset  # what the language looks at is near: a large file must not cost the stub more
         before = data[max(0, offset - 1000) : offset].decode("utf-8", "ignore")
-        after = data[offset : offset + 1000].decode("utf-8", "ignore")
+        follows = offset + closed_already(data, offset)
+        after = data[follows : follows + 1000].decode("utf-8", "ignore")
         misbehave(before + after)
         multiline = options.multiline == "always"
         text, stop = "", "length"

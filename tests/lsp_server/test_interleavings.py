@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from lsp_server.lines import Encoding
-from tests.lsp_server.interleavings import TYPED, Client
+from tests.lsp_server.interleavings import PAIRS, TYPED, Client
 
 INTERLEAVINGS = 3_334
 """For each of three encodings."""
@@ -29,6 +29,14 @@ class NeverStale(RuleBasedStateMachine):
     @rule(text=st.sampled_from(TYPED), whole=st.booleans())
     def type(self, text: str, whole: bool) -> None:
         self.client.type(text, whole=whole)
+
+    @rule(pair=st.sampled_from(PAIRS))
+    def type_pair(self, pair: str) -> None:
+        self.client.type_pair(pair)
+
+    @rule()
+    def type_over(self) -> None:
+        self.client.type_over()
 
     @rule(count=st.integers(1, 30))
     def type_along(self, count: int) -> None:
@@ -105,8 +113,10 @@ def one_step(client: Client, rng: random.Random) -> None:
             "list",
             "die",
             "rest",
+            "pair",
+            "over",
         ],
-        [16, 10, 14, 16, 12, 10, 10, 5, 3, 3, 2, 1, 1, 2],
+        [16, 10, 14, 16, 12, 10, 10, 5, 3, 3, 2, 1, 1, 2, 5, 4],
     )[0]
     match kind:
         case "along":
@@ -140,6 +150,10 @@ def one_step(client: Client, rng: random.Random) -> None:
             client.worker.die()
         case "rest":
             client.rest()
+        case "pair":
+            client.type_pair(rng.choice(PAIRS))
+        case "over":
+            client.type_over()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
