@@ -7,7 +7,6 @@ so nothing that a client reorders, repeats or omits can make a wrong text look r
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from decoding.hole import Hole
@@ -22,8 +21,6 @@ WINDOW = 8_000
 LONGEST = 20_000
 """Bytes that may have been typed since: more is no longer the same place."""
 _NEAR = 64
-_CLOSERS = re.compile(rb"[)\]}\"']{0,4}\Z")
-"""What editors add by themselves behind the cursor when a bracket or quote is typed."""
 
 
 @dataclass(slots=True)
@@ -93,7 +90,7 @@ class Generation:
         added = data[view.offset : end]
         if not any(self.may_follow(typed, rank) for rank in self.raws or (0,)):
             return None
-        if added and (view.follows != end if view.offset == start else not _CLOSERS.match(added)):
+        if added and view.follows != end:
             return None
         # The whole text last: it takes longest, and of the many texts that were kept only one or two get so far.
         return typed if data.startswith(self.prefix) and data.endswith(self.suffix) else None

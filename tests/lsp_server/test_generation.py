@@ -67,6 +67,7 @@ def test_closers_come_and_go(place: str, raw: str, later: str) -> None:
         pytest.param("x = f|", "x = f|)", id="a closer of nothing in the line"),
         pytest.param("x = f(|)", "x = f(|]", id="another closer"),
         pytest.param("x = f(|)", "x = f(q|)", id="something else typed"),
+        pytest.param("x = f(|)", "x = f(a|])", id="a closer of nothing behind what was typed"),
     ],
 )
 def test_anything_else_is_another_place(place: str, later: str) -> None:
