@@ -47,11 +47,12 @@ class Drafting:
             "lookup": [GuardedDrafter(GrowingDrafter([self.lookup], ends), size)],
             "recycle": [GuardedDrafter(GrowingDrafter([recycle], ends), size)],
         }
+        self.draft_model: ModelDrafter | None = None
         draft_name = _draft_model_name(options)
         if draft_name is not None:
-            drafter = _model_drafter(model, draft_name, options, capacity, progress)
-            self._drafters["model"] = [GuardedDrafter(drafter, size)]
-            self._drafters["auto"].append(GuardedDrafter(PayingDrafter(drafter), size))
+            self.draft_model = _model_drafter(model, draft_name, options, capacity, progress)
+            self._drafters["model"] = [GuardedDrafter(self.draft_model, size)]
+            self._drafters["auto"].append(GuardedDrafter(PayingDrafter(self.draft_model), size))
         self._measured: MeasuredBudget | None = None
         if options.drafter != "none" and not options.tree_nodes:
             self._measured = _measured_budget(model, options, progress)

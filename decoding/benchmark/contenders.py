@@ -17,6 +17,7 @@ from decoding.drafters.drafter import Drafter
 from decoding.drafters.growing import GrowingDrafter
 from decoding.drafters.guarded import GuardedDrafter
 from decoding.drafters.lookup import LookupSource
+from decoding.drafters.paying import PayingDrafter
 from decoding.drafters.recycle import RecycleSource
 from decoding.drafters.source import Source
 from decoding.drafters.successors import Successors, successors_for
@@ -28,7 +29,17 @@ from decoding.text_stream import TextStream
 
 FIXED_SIZES = (3, 5, 7, 9, 12, 16)
 """Nodes of the fixed trees that the measured budget is compared with."""
-PLAIN, FULL = "plain", "full"
+SOURCE_SIZES = (4, 7, 12)
+"""The same of one source alone."""
+PLAIN, FULL, MODEL = "plain", "full", "model"
+
+
+FIXED = (
+    ("fixed", "lr", FIXED_SIZES),
+    ("fixed lookup", "l", SOURCE_SIZES),
+    ("fixed recycle", "r", SOURCE_SIZES),
+)
+"""Sweeps of fixed sizes: name, sources, nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,8 @@ class Ours:
     """Our engine with one way of drafting."""
 
     def __init__(self, name: str, engine: SharedEngine, sources: str, budget: Callable[[], Budget]) -> None:
-        """`sources` is made of the letters l (lookup) and r (recycle), in the order of trust."""
+        """`sources` is made of the letters l (lookup) and r (recycle), in the order of trust, and m (the draft model),
+        which is asked only while it pays where it is not alone."""
         self.name = name
         self._engine = engine
         self._sources = sources
@@ -84,9 +96,13 @@ class Ours:
             "l": LookupSource,
             "r": lambda: RecycleSource(self._engine.successors),
         }
-        growing = [GrowingDrafter([made[letter]() for letter in self._sources])] if self._sources else []
+        growing = [made[letter]() for letter in self._sources if letter in made]
+        drafters: list[Drafter] = [GrowingDrafter(growing)] if growing else []
+        draft = self._engine.assistant.drafting.draft_model
+        if "m" in self._sources and draft is not None:
+            drafters.append(PayingDrafter(draft) if drafters else draft)
         size = self._engine.assistant.model.vocabulary.size
-        self._drafters: list[Drafter] = [GuardedDrafter(drafter, size) for drafter in growing]
+        self._drafters: list[Drafter] = [GuardedDrafter(drafter, size) for drafter in drafters]
         self._budget = self._make_budget()
 
     def run(self, case: Case, tokens: int) -> Run:
@@ -158,6 +174,9 @@ def our_contenders(engine: SharedEngine, cost: PassCost) -> Iterator[Ours]:
     yield Ours(PLAIN, engine, "", lambda: FixedBudget(0))
     yield Ours("lookup", engine, "l", measured)
     yield Ours("recycle", engine, "r", measured)
-    yield Ours(FULL, engine, "lr", measured)
-    for size in FIXED_SIZES:
-        yield Ours(f"fixed {size}", engine, "lr", lambda size=size: FixedBudget(size))  # type: ignore[misc]
+    if engine.assistant.drafting.draft_model is not None:
+        yield Ours(MODEL, engine, "m", measured)
+    yield Ours(FULL, engine, "lrm", measured)
+    for name, sources, sizes in FIXED:
+        for size in sizes:
+            yield Ours(f"{name} {size}", engine, sources, lambda size=size: FixedBudget(size))  # type: ignore[misc]

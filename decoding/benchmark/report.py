@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
-from decoding.benchmark.contenders import FIXED_SIZES, FULL, PLAIN
+from decoding.benchmark.contenders import FIXED, FULL, MODEL, PLAIN
 from decoding.benchmark.figures import Figure, speed_up, tokens_per_second
 from decoding.benchmark.runner import Results
 
 ByCase = dict[str, list[tuple[float, int]]]
 STAGES = ("propose", "prune", "forward", "verify", "observe")
-_OURS = (PLAIN, "lookup", "recycle", FULL)
+_OURS = (PLAIN, "lookup", "recycle", MODEL, FULL)
 
 
 def summary(results: Results) -> dict[str, Any]:
@@ -77,18 +77,23 @@ def _interval(figure: Figure) -> list[float]:
 
 
 def _against_fixed(runs: Sequence[dict[str, Any]], categories: Sequence[str]) -> dict[str, Any]:
-    """The measured budget against the one fixed size that is best over all categories, each weighing the same."""
+    """The measured budget against the one fixed size that is best over all categories, each weighing the same: of the
+    same sources, and of each source alone."""
 
     def score(name: str) -> float:
         ups = [speed_up(_by_case(_select(runs, c, PLAIN)), _by_case(_select(runs, c, name))).value for c in categories]
         return len(ups) / sum(1.0 / up for up in ups) if ups and min(ups) > 0 else 0.0
 
-    scores = {name: round(score(name), 3) for name in (FULL, *(f"fixed {size}" for size in FIXED_SIZES))}
-    best = max((name for name in scores if name != FULL), key=lambda name: scores[name])
+    sweeps = {name: [f"{name} {size}" for size in sizes] for name, _, sizes in FIXED}
+    scores = {name: round(score(name), 3) for name in [FULL, *(each for sweep in sweeps.values() for each in sweep)]}
+    best = {name: max(sweep, key=lambda each: scores[each]) for name, sweep in sweeps.items()}
+    ratios = {each: round(scores[FULL] / scores[each], 3) if scores[each] else None for each in best.values()}
+    together, *alone = best.values()
     return {
         "scores": scores,
-        "best_fixed": best,
-        "ratio": round(scores[FULL] / scores[best], 3) if scores[best] else None,
+        "best_fixed": together,
+        "ratio": ratios[together],
+        "of_single_sources": {each: ratios[each] for each in alone},
     }
 
 

@@ -153,7 +153,9 @@ def _rest(data: dict[str, Any]) -> str:
     fixed = data["dynamic_against_best_fixed"]
     parts = [
         "<h2>Measured budget against fixed sizes</h2>"
-        f"<p>{fixed['ratio']}x the best fixed size ({fixed['best_fixed']}), harmonic mean over all categories.</p>",
+        f"<p>{fixed['ratio']}x the best fixed size ({fixed['best_fixed']}), harmonic mean over all categories; "
+        + ", ".join(f"{ratio}x {name}" for name, ratio in fixed["of_single_sources"].items())
+        + " (the best sizes of one source alone).</p>",
         "<h2>Against the fastest peer</h2><table><tr><th>category<th>peer<th>decoding<th>95%<th>end to end<th>95%</tr>",
     ]
     for category, figure in data["against_best_peer"].items():

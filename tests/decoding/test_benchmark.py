@@ -35,7 +35,13 @@ class Named:
 def filled(tmp_path) -> Results:
     """Two cases in one category: full takes half of plain's time, a peer four times as long."""
     results = Results(tmp_path / "runs.jsonl", json.loads(json.dumps(HEADER)))
-    for name, ms, passes in (("plain", 100.0, 10), ("full", 50.0, 4), ("fixed 7", 60.0, 4), ("slow peer", 400.0, 0)):
+    for name, ms, passes in (
+        ("plain", 100.0, 10),
+        ("full", 50.0, 4),
+        ("fixed 7", 60.0, 4),
+        ("slow peer", 400.0, 0),
+        ("fixed lookup 4", 75.0, 4),
+    ):
         for number in range(2):
             case = Case(str(number), "infill", (1, 2), 64)
             stages = {"propose": 1.0, "prune": 0.0, "forward": ms - 2, "verify": 1.0, "observe": 0.0} if passes else {}
@@ -62,7 +68,7 @@ def test_only_cases_that_both_ran_are_compared_by_the_median_of_repeats() -> Non
 def test_results_are_resumed_and_another_machine_is_refused(tmp_path) -> None:
     filled(tmp_path)
     again = Results(tmp_path / "runs.jsonl", dict(HEADER))
-    assert len(again.runs) == 8
+    assert len(again.runs) == 10
     with pytest.raises(BadInput, match="processor"):
         Results(tmp_path / "runs.jsonl", {**HEADER, "processor": "another"})
 
@@ -77,6 +83,7 @@ def test_the_report_says_what_was_measured_and_what_is_absent(tmp_path) -> None:
     assert data["against_best_peer"]["infill"]["decode"][0] == pytest.approx(8.0)
     assert data["against_best_peer"]["infill"]["end_to_end"][0] == pytest.approx(500 / 150, rel=0.01)
     assert data["dynamic_against_best_fixed"]["ratio"] == pytest.approx(1.2)
+    assert data["dynamic_against_best_fixed"]["of_single_sources"]["fixed lookup 4"] == pytest.approx(1.5, abs=0.01)
     assert data["identical"]["full"] == {"equal": 2, "different": 0}
     assert 0.0 < data["outside_the_model"]["full"] < 0.1
     text = page(data)
