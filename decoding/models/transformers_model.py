@@ -91,7 +91,7 @@ class TensorCache:
         self._rows = row_token_ids
 
     def go_on_after(self, row_token_ids: Sequence[int]) -> None:
-        """Let the next rows come behind these first ones of those that wait for `keep`. Raises ValueError for others."""
+        """Let the next rows come behind these, which wait for `keep`. Raises ValueError where others do."""
         if self._rows[: len(row_token_ids)] != list(row_token_ids):
             raise ValueError(f"the {len(row_token_ids)} rows that are said to be ready are not those of the last pass")
         self._set_length(len(self._tokens) + len(row_token_ids))
