@@ -45,18 +45,17 @@ class LineIndex:
     def replace(self, start: int, old_end: int, new_end: int, data: bytes) -> None:
         """Follows an edit: the bytes [start, old_end) became [start, new_end) of `data`, the new text.
 
-        Lines are looked at again from the one that holds the byte before the edit, since \\r and \\n may have met
-        or parted there, to the end of the one that holds its end.
+        Only what was put in is looked at, and a character on either side, where \\r and \\n may have met or parted: a
+        line of megabytes costs no more than a short one.
         """
         first = self.line_at(max(0, start - 1))
         last = self.line_at(old_end)
         delta = new_end - old_end
-        begin = self.start(first)
-        end = self.start(last + 1) + delta if last + 1 < len(self) else len(data)
+        is_last = last + 1 == len(self)
+        end = len(data) if is_last else self.start(last + 1) + delta
         self._settle(last + 1)
-        fresh = [match.end() for match in _LINE_END.finditer(data, begin, end)]
-        if last + 1 < len(self) and fresh:
-            fresh.pop()
+        found = _LINE_END.finditer(data, max(self.start(first), start - 1), min(end, new_end + 3))
+        fresh = [match.end() for match in found if match.start() <= new_end and (is_last or match.end() < end)]
         self._starts[first + 1 : last + 1] = fresh
         self._seam = first + 1 + len(fresh)
         self._shift += delta
