@@ -189,8 +189,8 @@ class LocalBackend:
         """`held` together with the names at a place of the user's file, `code` having been written there."""
         if self._options.scope == "off":
             return held
-        index = self._assistant.scopes.index(place.uri, place.data)
+        index = self._assistant.infilling.scopes.index(place.uri, place.data)
         if index is None:
             return held
-        names = self._assistant.names.open(index, place.end, self._options.scope, place.start)
+        names = self._assistant.infilling.names.open(index, place.end, self._options.scope, place.start)
         return Both(held, names.read(code.encode()).state) if names.off_reason is None else held

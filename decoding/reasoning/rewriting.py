@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from decoding.errors import BadInput
@@ -119,12 +120,14 @@ def _ways(task: Task, found: Sequence[Candidate], backend: Backend, most: int) -
     if not repeats:
         yield task.first
         written = found[0].written
-    if not repeats and not found[0].verdict.misbehaves:
-        yield _told(task, found)
-    elif task.afresh is not None:
-        yield task.afresh
+        if not found[0].verdict.misbehaves:
+            yield _told(task, found)
     others = _other_beginnings(task, written or "", backend, most)
-    yield from (way for way, _ in zip(others, range(2), strict=False))
+    if repeats:  # what changes least comes first
+        yield from islice(others, 1)
+    if task.afresh is not None and (repeats or found[0].verdict.misbehaves):
+        yield task.afresh
+    yield from islice(others, 2)
     seed = 0
     while True:
         told = _told(task, found) if found else task.first

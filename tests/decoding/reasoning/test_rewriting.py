@@ -236,8 +236,10 @@ def test_code_that_would_only_be_repeated_is_not_tried_but_begun_otherwise() -> 
     assert result.replacements
     assert "not changed" not in streamed
     documented = 'def double(x):\n    """Twice x."""\n'
-    backend = ScriptedBackend("    return x\n```", others=[begun + "2"], would=REPEATED)
-    assert attempts(backend, 3) == [documented, f"def double(x):\n{begun}2", "def double(x):\n"]
+    others = [begun + each for each in ("2", "3", "-", "~")]
+    backend = ScriptedBackend("    return x\n```", others=others, would=REPEATED)
+    begun_otherwise = [f"def double(x):\n{each}" for each in others]
+    assert attempts(backend, 4) == [begun_otherwise[0], documented, begun_otherwise[1], begun_otherwise[2]]
     backend = ScriptedBackend(REPEATED, would=REPEATED)  # nothing else is known: it says so
     result, _ = ask(backend, "fix", DOUBLE, text="wrong", tries=2)
     assert result.replacements == ()
