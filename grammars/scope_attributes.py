@@ -14,9 +14,9 @@ from itertools import pairwise
 from tree_sitter import Node
 
 from grammars.scope_facts import BindingKind, ScopeKind
+from grammars.scope_frames import Frame
 from grammars.scope_index import ScopeIndex, statement_of
 from grammars.scope_modules import FindModule, imported_modules, no_modules
-from grammars.scopes import Frame
 
 OBJECT_ATTRIBUTES = frozenset(dir(object)) | frozenset(
     ["__dict__", "__module__", "__slots__", "__weakref__", "__annotations__", "__name__", "__qualname__", "__mro__"]

@@ -1,7 +1,7 @@
 """What one piece of Python text binds, in which scopes, and its tree: the data, and when a binding counts.
 
 Knows tree-sitter's parser and Python's scopes. Must not know how a tree is read (`grammars.scope_collector`) nor the
-rest of the document: offsets are bytes of the piece, names of other pieces are resolved by `grammars.scopes`.
+rest of the document: offsets are bytes of the piece, names of other pieces are resolved by `grammars.scope_frames`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import inspect
 from tree_sitter import Node
 
 from grammars.scope_facts import BindingKind
-from grammars.scopes import Frame
+from grammars.scope_frames import Frame
 
 _NAMED = frozenset({"default_parameter", "typed_default_parameter"})
 

@@ -4,10 +4,8 @@
 being typed, a placeholder name is put where the cursor is (and, if that is not enough to make the statement
 readable, what most often is missing behind it), so that the text around the cursor keeps its meaning.
 
-What is not known for certain is visible. The rules are those of the language reference, "Naming and binding"; a name
-that is local to a scope hides outer ones even where it has no value yet; code that runs later (the body of a function)
-sees everything that is bound around it, code that runs now sees what was bound before it, or around a loop.
-Knows pieces and their facts; must not know tokens or models.
+What is not known for certain is visible. The rules themselves are in `grammars.scope_frames`. Knows indexed documents
+and cursors in them; must not know tokens or models.
 """
 
 from __future__ import annotations
@@ -19,20 +17,18 @@ from functools import cached_property
 
 from tree_sitter import Node
 
-from grammars.builtin_names import BUILTIN_NAMES, CLASS_BODY_NAMES, MODULE_NAMES
-from grammars.scope_facts import NEVER, Binding, BindingKind, Scope, ScopeKind, visible
+from grammars.scope_facts import NEVER, BindingKind, ScopeKind
+from grammars.scope_frames import Frame, frames_of, names_of
 from grammars.scope_index import ScopeIndex
 from grammars.scope_pieces import open_brackets
 from grammars.scope_position import PLACEHOLDER, PositionKind, classify, is_word_byte, placeholder_for
 from grammars.scope_stand_ins import stand_ins
 
-_EAGER = frozenset({ScopeKind.CLASS, ScopeKind.COMPREHENSION, ScopeKind.MODULE})
 _FIRST_WORD = re.compile(rb"[ \t\f]*([a-z]*)")
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
 _HEADER_WORDS = frozenset(
     {b"if", b"elif", b"while", b"for", b"with", b"def", b"class", b"except", b"match", b"case", b"async"}
 )
-_ANNOTATION_SCOPES = frozenset({ScopeKind.TYPE_PARAMETERS, ScopeKind.TYPE_ALIAS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,156 +72,6 @@ class ScopeView:
                     if known is None or known.scope is frame.kind:
                         found[name] = NameBinding(binding.kind, frame.kind, offset)
         return found
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One scope around a position, with everything the document binds in it.
-
-    A function's scope lies in one piece. The body of a class or module is spread over pieces: `members` are their
-    entry numbers and `current` is the one that holds the position.
-    """
-
-    kind: ScopeKind
-    name: str
-    index: ScopeIndex = field(repr=False)
-    entry: int
-    offset: int
-    scope: Scope | None = None
-    members: tuple[int, ...] = ()
-
-    @property
-    def is_body(self) -> bool:
-        """Whether this is the body of a module or of a class that is cut into pieces."""
-        return self.scope is None
-
-    @cached_property
-    def local_names(self) -> frozenset[str]:
-        """Names that are local to this scope, with or without a value."""
-        if self.scope is not None:
-            return frozenset(self.scope.bindings)
-        return frozenset().union(*(self.index.entries[i].facts.scopes[0].bindings for i in self.members))
-
-    @cached_property
-    def global_names(self) -> frozenset[str]:
-        """Names that a `global` statement declares here."""
-        if self.scope is not None:
-            return frozenset(self.scope.globals)
-        if self.kind is ScopeKind.MODULE:
-            return frozenset()
-        return frozenset().union(*(self.index.entries[i].facts.scopes[0].globals for i in self.members))
-
-    def visible(self, deferred: bool) -> frozenset[str]:
-        """Names of this scope that may have a value: at any time (`deferred`), or when the position runs."""
-        if self.scope is not None:
-            scope = self.scope
-            if deferred or scope.kind not in (ScopeKind.FUNCTION, ScopeKind.LAMBDA, ScopeKind.CLASS):
-                return frozenset(name for name, found in scope.bindings.items() if any(b.binds for b in found))
-            return frozenset(name for name in scope.bindings if visible(scope, name, self.offset))
-        return self._visible_in_body(deferred)
-
-    def _visible_in_body(self, deferred: bool) -> frozenset[str]:
-        entries = self.index.entries
-        module = self.kind is ScopeKind.MODULE
-        if deferred:
-            names = set().union(*(entries[i].facts.bound for i in self.members))
-            if module:
-                names.update(*(entry.facts.module_bound for entry in entries))
-            return frozenset(names)
-        names = set()
-        for i in self.members:
-            if i >= self.entry:
-                break
-            facts = entries[i].facts
-            if facts.deleted_after:
-                names -= facts.deleted_after
-            names |= facts.bound_after
-        if module:
-            names.update(*(entry.facts.module_bound for entry in entries[: self.entry + 1]))
-        root = entries[self.entry].facts.scopes[0]
-        for name in root.bindings:
-            if visible(root, name, self.offset):
-                names.add(name)
-            elif any(b.kind is BindingKind.DELETE and b.offset < self.offset for b in root.bindings[name]):
-                names.discard(name)
-        return frozenset(names)
-
-    def all_bindings(self) -> Iterator[tuple[str, Binding, int]]:
-        """Every binding of this scope: name, binding, byte offset in the document."""
-        if self.scope is not None:
-            yield from self._offsets(self.scope.bindings, self.entry)
-            return
-        for i in self.members:
-            yield from self._offsets(self.index.entries[i].facts.scopes[0].bindings, i)
-        if self.kind is ScopeKind.MODULE:
-            for i, entry in enumerate(self.index.entries):
-                yield from self._offsets(entry.facts.module_bindings, i)
-
-    def _offsets(self, bindings: Mapping[str, list[Binding]], entry: int) -> Iterator[tuple[str, Binding, int]]:
-        base = self.index.starts[entry]
-        for name, found in bindings.items():
-            for binding in found:
-                yield name, binding, base + binding.offset
-
-
-def frames_of(index: ScopeIndex, entry: int, scope: int, offset: int) -> tuple[Frame, ...]:
-    """The scopes around scope number `scope` of piece `entry`, innermost first, the module last.
-
-    `offset` is the position in the piece from which the frames are looked at.
-    """
-    frames: list[Frame] = []
-
-    def add_scopes_of(piece: int, number: int, at: int) -> None:
-        scopes = index.entries[piece].facts.scopes
-        while number > 0:
-            found = scopes[number]
-            frames.append(Frame(found.kind, found.name, index, piece, at, scope=found))
-            number = found.parent
-
-    add_scopes_of(entry, scope, offset)
-    current, at = entry, offset
-    for header in reversed(index.headers_of(entry)):
-        facts = index.entries[header].facts
-        name = facts.scopes[facts.body].name
-        members = tuple(index.members(header))
-        frames.append(Frame(ScopeKind.CLASS, name, index, current, at, members=members))
-        current, at = header, len(index.entries[header].piece.text)
-        add_scopes_of(header, facts.scopes[facts.body].parent, at)
-    members = tuple(index.members(None))
-    frames.append(Frame(ScopeKind.MODULE, "", index, current, at, members=members))
-    return tuple(frames)
-
-
-def names_of(frames: tuple[Frame, ...], deferred: bool = False) -> tuple[frozenset[str], frozenset[str]]:
-    """(names that a load in the innermost of `frames` may refer to, names that are bound there later).
-
-    `deferred`: the code runs at some later time even in the innermost frame (an annotation that is a string).
-    """
-    runs_later = [deferred]
-    for i, frame in enumerate(frames):
-        lazy = frame.kind not in _EAGER and (frame.kind not in _ANNOTATION_SCOPES or i == 0)
-        runs_later.append(runs_later[-1] or lazy)
-    module = frames[-1]
-    everywhere = BUILTIN_NAMES | MODULE_NAMES
-    module_now = everywhere | module.visible(runs_later[len(frames) - 1])
-    module_ever = everywhere | module.visible(True)
-    names, later = set(module_now), set(module_ever - module_now)
-    for i in range(len(frames) - 2, -1, -1):
-        frame = frames[i]
-        seen = frame.visible(runs_later[i])
-        if frame.kind is ScopeKind.CLASS:
-            if any(inner.kind not in _ANNOTATION_SCOPES for inner in frames[:i]):
-                names.add("__class__")
-                continue
-            # A class body that does not have the name yet looks for a global (LOAD_NAME).
-            names = (names - frame.local_names) | (frame.local_names & module_now) | seen | CLASS_BODY_NAMES
-        else:
-            names = (names - frame.local_names) | seen
-        declared = frame.global_names
-        if declared:
-            names = (names - declared) | (declared & module_ever)
-        later = (later - frame.local_names) | (frame.local_names & frame.visible(True)) - seen
-    return frozenset(names), frozenset(later)
 
 
 def visible_names(text: str | bytes, offset: int) -> ScopeView:
@@ -406,24 +252,3 @@ def _hatch(index: ScopeIndex, entry: int, local: int) -> str | None:
             if hatch.end == NEVER or (i == entry and hatch.start <= local < hatch.end):
                 return hatch.reason
     return None
-
-
-def scope_of(frames: tuple[Frame, ...], name: str) -> str:
-    """How the innermost of `frames` refers to `name`: "local", "declared" (`global`), "free" or "global".
-
-    As in `symtable`, a name of a class body that an annotation scope reads counts as global: it is looked up in the
-    class namespace, then among the globals.
-    """
-    innermost = frames[0]
-    if name in innermost.global_names:
-        return "declared"
-    if name in innermost.local_names:
-        return "local"
-    for frame in frames[1:-1]:
-        if frame.kind is ScopeKind.CLASS:
-            continue
-        if name in frame.global_names:
-            return "global"
-        if name in frame.local_names:
-            return "free"
-    return "global"

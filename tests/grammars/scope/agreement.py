@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grammars.scope_facts import ScopeKind
+from grammars.scope_frames import Frame, frames_of, scope_of
 from grammars.scope_index import ScopeIndex
-from grammars.scopes import Frame, frames_of, scope_of
 
 _TYPES = {
     ScopeKind.MODULE: "module",
