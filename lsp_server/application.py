@@ -238,6 +238,8 @@ class Application:
 
     async def _watch_parent(self, process_id: int) -> None:
         """Ends everything if the editor is gone without a word; its pipe may be held open by others."""
+        if not psutil.pid_exists(process_id):
+            return  # the editor is in another container or on another machine: its pipe alone says that it is gone
         while psutil.pid_exists(process_id):
             await asyncio.sleep(_PARENT_SECONDS)
         log.warning("the editor is gone")

@@ -260,13 +260,29 @@ async def test_a_killed_server_takes_its_worker_along(how: signal.Signals) -> No
 async def test_an_editor_that_vanishes_ends_the_server() -> None:
     """Its process is gone, but something else holds the pipe open."""
     editor = Editor()
+    vanishing = subprocess.Popen(["sleep", "600"])
+    program, *arguments = serving()
+    await editor.client.start_io(program, *arguments, cwd=ROOT)
+    named = types.InitializeParams(capabilities=capabilities(), process_id=vanishing.pid)
+    await editor.client.initialize_session(named)
+    vanishing.kill()
+    vanishing.wait()
+    assert await asyncio.wait_for(editor.server.wait(), 200) == 1
+    await editor.client.stop()
+
+
+async def test_an_editor_in_another_container_is_served() -> None:
+    """Its process id means nothing here."""
+    editor = Editor()
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     program, *arguments = serving()
     await editor.client.start_io(program, *arguments, cwd=ROOT)
     await editor.client.initialize_session(types.InitializeParams(capabilities=capabilities(), process_id=gone.pid))
-    assert await asyncio.wait_for(editor.server.wait(), 200) == 1
-    await editor.client.stop()
+    await editor.until(lambda status: status["state"] == "ready")
+    editor.open("x = ")
+    assert await editor.items(0, 4)
+    assert await editor.stop() == 0
 
 
 async def test_the_server_loads_no_torch(editor: Editor) -> None:
