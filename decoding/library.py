@@ -81,7 +81,7 @@ class SpeculativeReasoningEngine:
             A tree of nodes with their joint log probabilities, at most 8 for every level, most probable first.
         """
         ids = _as_list(input_ids)
-        drafters = self.assistant.drafters(self.options)
+        drafters = self.assistant.writer.drafters(self.options)
         for drafter in drafters:
             drafter.begin(ids)
         most = _NODES_PER_LEVEL * max(0, depth)

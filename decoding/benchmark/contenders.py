@@ -98,7 +98,7 @@ class Ours:
         }
         growing = [made[letter]() for letter in self._sources if letter in made]
         drafters: list[Drafter] = [GrowingDrafter(growing)] if growing else []
-        draft = self._engine.assistant.drafting.draft_model
+        draft = self._engine.assistant.writer.drafting.draft_model
         if "m" in self._sources and draft is not None:
             drafters.append(PayingDrafter(draft) if drafters else draft)
         size = self._engine.assistant.model.vocabulary.size
@@ -116,7 +116,7 @@ class SharedEngine:
     def __init__(self, assistant: Assistant) -> None:
         self.assistant = assistant
         self.successors: Successors | None = successors_for(assistant.model.vocabulary)
-        self._cache: KVCache = assistant.model.target.new_cache(assistant.pool.capacity)
+        self._cache: KVCache = assistant.model.target.new_cache(assistant.writer.pool.capacity)
         self._prefill_ms: dict[str, float] = {}
 
     def run(self, case: Case, tokens: int, drafters: Sequence[Drafter], budget: Budget) -> Run:
@@ -174,7 +174,7 @@ def our_contenders(engine: SharedEngine, cost: PassCost) -> Iterator[Ours]:
     yield Ours(PLAIN, engine, "", lambda: FixedBudget(0))
     yield Ours("lookup", engine, "l", measured)
     yield Ours("recycle", engine, "r", measured)
-    if engine.assistant.drafting.draft_model is not None:
+    if engine.assistant.writer.drafting.draft_model is not None:
         yield Ours(MODEL, engine, "m", measured)
     yield Ours(FULL, engine, "lrm", measured)
     for name, sources, sizes in FIXED:

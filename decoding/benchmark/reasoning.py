@@ -158,7 +158,7 @@ class ReasoningBenchmark:
     def speed(self) -> Iterator[Outcome]:
         """The time to the first characters of a cold explanation, and the speed-up over plain decoding."""
         for name, code in self._long_functions():
-            self._assistant.pool.clear()
+            self._assistant.writer.pool.clear()
             yield from self._first_characters(name, code)
         for number, (name, code) in enumerate(self._functions()):
             yield from self._speed_up("explain", name, code)

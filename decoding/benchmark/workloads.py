@@ -110,7 +110,7 @@ def _chat_ids(assistant: Assistant, request: str) -> list[int]:
 
 
 def _hole_case(assistant: Assistant, name: str, category: str, text: str, offset: int) -> Case:
-    prompt = assistant.layout.infill(text.encode("utf-8"), offset, _PREFIX_TOKENS, _SUFFIX_TOKENS)
+    prompt = assistant.infilling.layout.infill(text.encode("utf-8"), offset, _PREFIX_TOKENS, _SUFFIX_TOKENS)
     hole = Hole.at(text, offset)
     rule = StopRule(hole, wants_lines(hole, "always"))
     healed = prompt.healed.decode("utf-8", "ignore")

@@ -48,7 +48,7 @@ class SwitchedAssistant(Assistant):
     def forget_drafts(self) -> None:
         """New drafters, that know nothing of former requests."""
         fixed = self.options.model_copy(update={"tree_nodes": 1})  # with a budget that measures nothing
-        self.drafting = Drafting(self.model, fixed, self.pool.capacity, lambda _: None)
+        self.writer.drafting = Drafting(self.model, fixed, self.writer.pool.capacity, lambda _: None)
 
     def _guide(self, prompt: Prompt, snapshot: Snapshot, options: EngineOptions) -> Guide:
         guide = super()._guide(prompt, snapshot, options)

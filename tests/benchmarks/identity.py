@@ -55,14 +55,14 @@ def of_texts(assistant: Assistant, count: int) -> Iterator[tuple[str, str, dict[
     for name in TEXTS:
         for case in track(cases(assistant, name, count), description=name):
             found = {}
-            cache = model.target.new_cache(assistant.pool.capacity)
+            cache = model.target.new_cache(assistant.writer.pool.capacity)
             known = list(case.prompt_ids)
             model.target.prefill(known[:-1], cache, lambda: False)
             for drafter in DRAFTERS:
                 options = assistant.options.model_copy(update={"drafter": drafter})
                 cache.truncate(len(known) - 1)
                 tokens = list(known)
-                drafters, budget = assistant.drafting.drafters(options), assistant.drafting.budget(options)
+                drafters, budget = assistant.writer.drafters(options), assistant.writer.drafting.budget(options)
                 sampling = Sampling(temperature=case.temperature, seed=1)
                 rounds = generate(
                     model.target, cache, tokens, drafters, Guide(), sampling, budget, model.vocabulary.end

@@ -85,7 +85,7 @@ def test_chunks_add_up_to_the_raw_text(assistant, options) -> None:
 def test_healed_text_is_spelt_but_not_repeated(assistant, options) -> None:
     completion = complete(assistant, "def function():\n    retu|\n", options, constraint="off")
     spoken = assistant.model.vocabulary.decode(completion.token_ids)
-    prompt = assistant.layout.infill(b"def function():\n    retu", 24, 768, 192)
+    prompt = assistant.infilling.layout.infill(b"def function():\n    retu", 24, 768, 192)
     assert spoken.startswith(prompt.healed)
     # A half character at the end is held back.
     assert spoken[len(prompt.healed) :].decode("utf-8", "replace").rstrip("\ufffd") == completion.raw.rstrip("\ufffd")
@@ -206,10 +206,10 @@ def test_declarations_out_of_the_window_are_read_where_that_is_wanted(assistant,
     marked = f"def far_away(argument):\n    return argument\n\n{lines}print(|)\n"
     usual = complete(assistant, marked, options, prefix_tokens=200)
     more = complete(assistant, marked, options, prefix_tokens=200, signature_tokens=60)
-    read = assistant.model.vocabulary.decode(assistant._prompt(snapshot(marked), options).token_ids)
+    read = assistant.model.vocabulary.decode(assistant.infilling.prompt(snapshot(marked), options).token_ids)
     assert b"far_away" not in read
     with_more = options.model_copy(update={"prefix_tokens": 200, "signature_tokens": 60})
     assert b"def far_away(argument): ...\n" in assistant.model.vocabulary.decode(
-        assistant._prompt(snapshot(marked), with_more).token_ids
+        assistant.infilling.prompt(snapshot(marked), with_more).token_ids
     )
     assert max(usual.stats.prompt_tokens, more.stats.prompt_tokens) <= 210

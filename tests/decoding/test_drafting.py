@@ -23,7 +23,7 @@ def assistant(options: EngineOptions) -> Assistant:
 
 
 def sources(assistant: Assistant) -> set[str]:
-    return set(assistant.drafting.lookup._documents)
+    return set(assistant.writer.drafting.lookup._documents)
 
 
 def visit(assistant: Assistant, options: EngineOptions, uri: str, text: str) -> None:
@@ -42,7 +42,7 @@ def test_the_document_that_was_left_is_a_source_and_the_one_written_in_is_not(
     assert "file:///one.py" in sources(assistant)
     visit(assistant, options, "file:///two.py", "def gree")
     tokens = assistant.model.encode(ONE)
-    lookup = assistant.drafting.lookup
+    lookup = assistant.writer.drafting.lookup
     lookup.begin(tokens[:4])
     assert tokens[4] in dict(lookup.successors(lookup.root(tokens[:4])))
     visit(assistant, options, "file:///one.py", ONE)
@@ -63,7 +63,7 @@ def test_a_closed_document_is_no_source(assistant: Assistant, options: EngineOpt
 def test_a_huge_document_is_read_in_part(assistant: Assistant, options: EngineOptions) -> None:
     visit(assistant, options, "file:///huge.py", "x = 1\n" * 40_000)
     visit(assistant, options, "file:///small.py", "x")
-    assert 0 < len(assistant.drafting.lookup._documents["file:///huge.py"].tokens) <= 100_000
+    assert 0 < len(assistant.writer.drafting.lookup._documents["file:///huge.py"].tokens) <= 100_000
 
 
 def test_half_a_pair_of_surrogates_is_no_obstacle(assistant: Assistant, options: EngineOptions) -> None:

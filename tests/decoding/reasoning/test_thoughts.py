@@ -112,7 +112,7 @@ def test_drafts_that_cross_every_boundary_change_nothing(assistant: Assistant, m
     assert_well_formed(plain.text, assistant.thoughts.marks)
     for depth in (1, 3, 11):
         drafter = _Knowing(plain.token_ids, depth)
-        monkeypatch.setattr(assistant, "drafters", lambda options, drafter=drafter: [drafter])
+        monkeypatch.setattr(assistant.writer, "drafters", lambda options, drafter=drafter: [drafter])
         drafted = think(assistant, 9, **settings)
         assert drafted.token_ids == plain.token_ids
         assert drafted.stats.steps < plain.stats.steps
