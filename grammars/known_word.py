@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.constraint import Bitmask, Both, Constraint, bitmask_of, empty_bitmask, validate_by_advancing
-from grammars.scope_constraint import ScopeState
+from grammars.scope_state import ScopeState
 from grammars.vocabulary import Vocabulary
 
 

@@ -2,7 +2,7 @@
 
 It says of every word whether it reads a name, and if the name is unknown, which next byte still makes it legal: `=`
 behind a keyword argument or a new variable, `:` of a walrus. Unlike a parser it never refuses anything; where it
-cannot tell, a word is free. It is the seam to a full lexer: `grammars.scope_constraint` needs `read` and nothing else.
+cannot tell, a word is free. It is the seam to a full lexer: `grammars.scope_state` needs `read` and nothing else.
 Knows bytes; must not know which names exist.
 """
 

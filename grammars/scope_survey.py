@@ -18,7 +18,7 @@ from grammars.scope_names import Names
 from grammars.scope_tokens import WordTokens
 
 if TYPE_CHECKING:
-    from grammars.scope_constraint import ScopeState
+    from grammars.scope_state import ScopeState
 
 _VERIFIED_SIGNS = frozenset(b"'\"\\")  # whose meaning the bytes behind them decide
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grammars.constraint import bit_is_set, empty_bitmask
-from grammars.scope_constraint import Penalties, ScopeConstraint, ScopeMode, ScopeState
+from grammars.scope_constraint import Penalties, ScopeConstraint, ScopeMode
 from grammars.scope_index import ScopeIndex
+from grammars.scope_state import ScopeState
 from grammars.vocabulary import Vocabulary
 
 _PENALTIES = Penalties()
@@ -230,6 +231,8 @@ def test_soft_forbids_nothing_and_makes_unknown_names_less_probable(constraint: 
         ("|", "zeta", " = ", 0.0),
         ("|", "print", "(", 0.0),
         ("x = |", "", "zeta", _PENALTIES.chain),
+        ("x = |", "zeta", "(", 0.0),  # paid for: more would make a model go on with anything but the sign
+        ("if |", "zeta", ")", 0.0),
         ("if |", "", "zeta", _PENALTIES.condition),
     ],
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grammars.scope_constraint import Penalties, ScopeConstraint, ScopeState
+from grammars.scope_constraint import Penalties, ScopeConstraint
 from grammars.scope_index import ScopeIndex
 from grammars.scope_parameters import KnownParameters
+from grammars.scope_state import ScopeState
 from grammars.scopes import visible_names
 from grammars.vocabulary import Vocabulary
 
