@@ -5,6 +5,8 @@ Knows sources and prompts. Proposes no change.
 
 from __future__ import annotations
 
+import ast
+
 from decoding.errors import BadInput
 from decoding.reasoning import prompts
 from decoding.reasoning.backend import Turn
@@ -92,6 +94,12 @@ def _explain_steps(
 
 
 def _pointing(step: str) -> str:
+    """How a sentence about a step begins."""
+    match ast.parse(step).body:
+        case [ast.FunctionDef() | ast.AsyncFunctionDef()]:
+            return "This function"
+        case [ast.For() | ast.AsyncFor() | ast.While()]:
+            return "This loop"
     return "These lines" if "\n" in step else "This"
 
 

@@ -68,6 +68,22 @@ These lines build an order.
     assert short.stop_reason == "length"
 
 
+@pytest.mark.parametrize(
+    ("step", "beginning"),
+    [
+        ("def g(x):\n    return x", "This function"),
+        ("for a in b:\n    c(a)", "This loop"),
+        ("x = 1\ny = 2", "These lines"),
+        ("if x:\n    y()", "These lines"),
+        ("x = 1", "This"),
+    ],
+)
+def test_a_sentence_begins_with_what_is_quoted(step: str, beginning: str) -> None:
+    backend = ScriptedBackend(" does it.\n")
+    ask(backend, "explain", f"⟦{step}\nfor last in of_all:\n    pass⟧\n")
+    assert backend.turns[1].opening.endswith(f"{step}\n```\n\n{beginning}")
+
+
 def test_what_is_said_about_a_step_ends_with_a_sentence_not_with_a_limit() -> None:
     rambling = " does one thing after the other, which takes a while to tell, with `a. b` and 2.5 of it." * 9
     result, _ = ask(ScriptedBackend(rambling), "explain", SHOP)
