@@ -114,7 +114,10 @@ def _judge(source: Source, piece: Piece, problems: tuple[Problem, ...] = (), tri
             failed = trial(after)
             if failed is not None:
                 return Verdict(_TESTS_FAIL, failed, (*checks, "the tests fail"), misbehaves=True)
-            checks.append("the tests pass")
+            shows = trial(before) is not None  # asked of one candidate only: the loop ends here
+            checks.append(
+                "the tests pass" if shows else "the tests pass, as they did before: they do not show the problem"
+            )
         return Verdict(_PASSED, "", tuple(checks))
 
     return judge

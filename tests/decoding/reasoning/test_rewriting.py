@@ -134,6 +134,11 @@ def test_the_users_tests_decide_where_they_are_run() -> None:
     assert result.tries == 2
 
 
+def test_tests_that_passed_before_prove_nothing_and_it_is_said() -> None:
+    result, _ = ask(ScriptedBackend(FIXED), "fix", BROKEN, text="wrong", trial=lambda text: None)
+    assert any("passed before" in check for check in result.checks)
+
+
 def test_a_traceback_points_at_the_function() -> None:
     marked = "⟦⟧def good():\n    return 1\n\n\n" + BROKEN.replace("⟦⟧", "")
     text = 'Traceback:\n  File "/elsewhere/shop.py", line 6, in last\n    return values[len(values)]\nIndexError: out'
