@@ -30,6 +30,7 @@ from grammars.scope_pieces import Piece
 from grammars.scope_position import TARGET_CONTAINERS
 
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
+_EXPECTED = re.compile(rb"[Rr]aises\w*[ \t\r\n]*\([^)]*\b(?:NameError|UnboundLocalError)\b")
 
 
 def facts_of(piece: Piece, parsed: ParsedPiece) -> PieceFacts:
@@ -98,6 +99,7 @@ class _Collector:
             "hatch.export": self._export,
             "hatch.module": self._module,
             "try": self._try,
+            "with": self._with,
             "attribute_target": self._attribute,
         }
         events: list[tuple[int, int, Callable[[Node], None], Node]] = []
@@ -363,6 +365,13 @@ class _Collector:
                 body = _field(node, "body")
                 start, end = body.start_byte - self._shift, body.end_byte - self._shift
                 self._hatches.append(Hatch("except NameError", start, end))
+
+    def _with(self, clause: Node) -> None:
+        """A test may expect that a name does not exist: `with pytest.raises(NameError):`."""
+        body = clause.parent.child_by_field_name("body") if clause.parent is not None else None
+        if body is not None and _EXPECTED.search(self._source, clause.start_byte, clause.end_byte):
+            start, end = body.start_byte - self._shift, body.end_byte - self._shift
+            self._hatches.append(Hatch("expected NameError", start, end))
 
     def _catches_name_error(self, clause: Node) -> bool:
         caught = clause.child_by_field_name("value")

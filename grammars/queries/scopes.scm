@@ -49,3 +49,4 @@
 ((subscript value: (attribute attribute: (identifier) @_modules) subscript: (identifier) @hatch.module)
   (#eq? @_modules "modules") (#eq? @hatch.module "__name__"))
 (try_statement) @try
+(with_statement (with_clause) @with)

@@ -107,6 +107,8 @@ def test_escape_hatches(code: str, reason: str) -> None:
         "def f(): return locals()\n⌖",
         "vars(x)\n⌖",
         "try: pass\nexcept NameError: pass\n⌖",
+        "with raises(NameError): pass\n⌖",
+        "with open('NameErrors'): ⌖",
         "try: pass\nexcept ValueError: ⌖",
         "class A:\n    locals().update(a)\n    def f(self): return ⌖",
     ],
