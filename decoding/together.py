@@ -2,8 +2,8 @@
 
 Knows a target, its cache and guides, as the engine does. Must not know text, stop rules or how alternatives are chosen.
 Passes are bound by reading the weights, so that three rows take hardly longer than one. The rows wait in the cache as
-one tree that grows from pass to pass; in the end those of the first continuation stay. What each one says is what it
-would say alone: its rows see the prompt and their own ancestors only.
+one tree that grows from pass to pass. What each one says is what it would say alone: its rows see the prompt and their
+own ancestors only. The last one left is not served any more: drafts make better use of the rows than the others did.
 """
 
 from __future__ import annotations
@@ -59,25 +59,33 @@ class Forest:
         self._tokens, self._parents = [branches[0].tokens[-1]], [-1]
         self._rows: dict[tuple[int, int], int] = {}
         self._ready = 0
+        self._closed = False
         self._room = min(target.most_rows, cache.capacity - len(cache.token_ids))
 
     def rounds(self, number: int) -> Iterator[Round]:
         """The rounds of one branch, each of one token. Asked for in turns, every pass serves all branches that are
-        still wanted. Ends with the text, or where there is no room for another row."""
+        still wanted. Ends with the text, where no other branch is wanted any more, or where there is no room for more
+        rows: then the forest is closed, and the cache holds this branch."""
         branch = self._branches[number]
         try:
             while branch.rounds or (not branch.ended and self._pass()):
                 yield branch.rounds.popleft()
+            if not branch.ended:
+                self.close(number)
         finally:
             branch.wanted = False
 
-    def close(self) -> None:
-        """Let the cache hold the first branch, as far as it was computed."""
-        self._cache.keep([row for row in self._branches[0].path if row < self._ready])
+    def close(self, number: int = 0) -> None:
+        """Let the cache hold one branch, as far as it was computed, and no other. Nothing happens a second time."""
+        if not self._closed:
+            self._closed = True
+            self._cache.keep([row for row in self._branches[number].path if row < self._ready])
 
     def _pass(self) -> bool:
         clock = Stopwatch()
         going_on = [branch for branch in self._branches if branch.goes_on]
+        if self._closed or len(going_on) < 2:
+            return False
         if self._ready:
             for branch in going_on:
                 branch.path.append(self._row(branch.path[-1], branch.tokens[-1]))

@@ -6,8 +6,9 @@ text and what ends it comes from the caller.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -107,7 +108,7 @@ class Writer:
             cache = self.prefilled(group[0].request, cancelled) if len(group) > 1 else None
             forest = Forest(self.model.target, cache, branches, self.model.vocabulary.end) if cache else None
             runs = [
-                self.write(start, options, steering, cancelled, watch, rounds=forest.rounds(number) if forest else None)
+                self.write(start, options, steering, cancelled, watch, rounds=forest.rounds(number) if forest else ())
                 for number, start in enumerate(group)
             ]
             try:
@@ -125,24 +126,22 @@ class Writer:
         cancelled: CancelCheck,
         watch: Watch | None,
         kept: Sequence[int] = (),
-        rounds: Iterator[Round] | None = None,
+        rounds: Iterable[Round] = (),
     ) -> Generator[Chunk, None, Text]:
         """Generate until something ends the text, which is returned; the chunks are what came of it in each round.
-        `kept`: tokens of it that are there already; `rounds`: where it does not run by itself.
+        `kept`: tokens of it that are there already; `rounds`: those before it goes on alone.
 
         Whether the text is over is asked after every single token, so that the answer does not depend on how many
         tokens a pass emits.
         """
-        request, guide, sampling = start.request, start.guide, start.sampling
+        request, guide = start.request, start.guide
         spoken = TextStream(request.healed)
         tokens = list(kept)
         for token in kept:
             spoken.add(self.model.vocabulary.decode([token]))
         ends = self.model.vocabulary.end | steering.stops
         reason: StopReason = "length"
-        if rounds is None:
-            rounds = self._rounds(request, guide, sampling, options, steering.pause, cancelled)
-        for round_ in rounds:
+        for round_ in itertools.chain(rounds, self._rounds(start, options, steering.pause, cancelled)):
             request.tally.add(round_)
             if watch is not None:
                 watch(round_)
@@ -159,7 +158,7 @@ class Writer:
                 if verdict is not None:
                     break
             if new:
-                yield Chunk(text=said, token_ids=tuple(new), alternative=sampling.alternative)
+                yield Chunk(text=said, token_ids=tuple(new), alternative=start.sampling.alternative)
             if verdict is None and cancelled():
                 verdict = "cancelled"
             if verdict is not None:
@@ -169,9 +168,7 @@ class Writer:
 
     def _rounds(
         self,
-        request: Request,
-        guide: Guide,
-        sampling: Sampling,
+        start: Start,
         options: EngineOptions,
         pause: Callable[[], bool],
         cancelled: CancelCheck,
@@ -184,11 +181,11 @@ class Writer:
             interrupted = False
             for round_ in generate(
                 self.model.target,
-                self.prefilled(request, cancelled),
-                request.tokens,
+                self.prefilled(start.request, cancelled),
+                start.request.tokens,
                 self.drafters(options),
-                guide,
-                sampling,
+                start.guide,
+                start.sampling,
                 self.drafting.budget(options),
                 self.model.vocabulary.end,
             ):
