@@ -20,21 +20,14 @@ from grammars.builtin_names import BUILTIN_NAMES, MODULE_NAMES
 from grammars.constraint import Bitmask, bitmask_of
 from grammars.scope_attributes import KnownAttributes
 from grammars.scope_index import ScopeIndex
-from grammars.scope_lexer import (
-    DEFERRING,
-    KEYWORDS,
-    LexicalState,
-    Reading,
-    Word,
-    WordKind,
-    read,
-)
+from grammars.scope_lexer import LexicalState, Reading, read
 from grammars.scope_modules import FindModule, no_modules
 from grammars.scope_names import Names
 from grammars.scope_parameters import KnownParameters
 from grammars.scope_pieces import logical_line_start
 from grammars.scope_state import Node, ScopeState, Setting, encoded, may_become_name
 from grammars.scope_tokens import TokenTable
+from grammars.scope_words import DEFERRING, KEYWORDS, Word, WordKind
 from grammars.scopes import ScopeView, view
 from grammars.vocabulary import Vocabulary
 

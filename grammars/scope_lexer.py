@@ -8,56 +8,17 @@ Knows bytes; must not know which names exist.
 
 from __future__ import annotations
 
-import keyword
 import re
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import Enum
+
+from grammars.scope_words import KEYWORDS, STRING_PREFIXES, Follow, Word, WordKind
 
 _TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+|[ \t\f]+|\r\n|\\(?:\r\n|[\r\n])|.", re.S)
 _STRING_STOP = re.compile(rb"\\(?:\r\n|[\s\S]|\Z)|'{3}|\"{3}|'|\"|\{\{|\}\}|\{|\r\n|\n|\r")
-STRING_PREFIXES = frozenset(
-    a + b for a in (b"", b"b", b"B", b"f", b"F", b"u", b"U", b"t", b"T") for b in (b"", b"r", b"R")
-) | frozenset(a + b for a in (b"r", b"R") for b in (b"b", b"B", b"f", b"F", b"t", b"T"))
-STRING_PREFIX_BEGINNINGS = STRING_PREFIXES - {b""}
-KEYWORDS = frozenset(word.encode() for word in keyword.kwlist)
 _SOFT_KEYWORDS = frozenset({b"match", b"case", b"type"})
 _CONSTANTS = frozenset({b"None", b"True", b"False", b"pass", b"break", b"continue"})
 _HEADERS = frozenset(b"if elif else while for with try except finally def class async match case".split())
-DEFERRING = frozenset({b"def", b"lambda", b"class", b"for", b"while"})
-"""Words after which names count that are bound only later: the code behind them may run later, or again."""
-
-
-class WordKind(StrEnum):
-    """What a word may be. `legalised_by` says which byte behind an unknown word shows that it binds a name."""
-
-    LOAD = "load"
-    CONDITION = "condition"  # a load, or the target of a walrus
-    ARGUMENT = "argument"  # a load, a keyword argument, or the target of a walrus
-    CHAIN = "chain"  # a load, or one more target of an assignment
-    STATEMENT = "statement"  # the first word of a statement: a load, or a target
-    ELEMENT = "element"  # a load, or a variable of a comprehension whose `for` is still to come
-    ATTRIBUTE = "attribute"  # of the object that a name stands for
-    BINDING = "binding"
-    FREE = "free"  # a keyword, an attribute of anything else, whatever reads no name
-
-    @property
-    def legalised_by(self) -> bytes | None:
-        """Bytes of which one must follow an unknown word; empty: no byte helps; None: the word is free anyway."""
-        return _LEGALISED_BY.get(self)
-
-    @property
-    def may_read(self) -> bool:
-        """Whether such a word may read a name of the scope."""
-        return self.legalised_by is not None or self is WordKind.ELEMENT
-
-
-_LEGALISED_BY = {
-    WordKind.LOAD: b"",
-    WordKind.CONDITION: b":",
-    WordKind.ARGUMENT: b"=:",
-    WordKind.CHAIN: b"=,",
-    WordKind.STATEMENT: b"=,:",
-}
 
 
 class _Last(Enum):
@@ -133,22 +94,6 @@ class _Frame:
     header: bool = False
     string: _String | None = None
     callee: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A finished word; for an attribute, the name of its object; for an argument, that of the function."""
-
-    text: bytes
-    kind: WordKind
-    object: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """The first byte other than a blank behind the last word."""
-
-    byte: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,11 @@ from numpy.typing import NDArray
 
 from grammars.constraint import Bitmask
 from grammars.scope_attributes import KnownAttributes
-from grammars.scope_lexer import (
-    DEFERRING,
-    STRING_PREFIX_BEGINNINGS,
-    Follow,
-    LexicalState,
-    Reading,
-    Word,
-    WordKind,
-    read,
-)
+from grammars.scope_lexer import LexicalState, Reading, read
 from grammars.scope_names import Names
 from grammars.scope_parameters import KnownParameters
 from grammars.scope_survey import survey
+from grammars.scope_words import DEFERRING, STRING_PREFIX_BEGINNINGS, Follow, Word, WordKind
 from grammars.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.scope_lexer import STRING_PREFIX_BEGINNINGS, LexicalState, WordKind
+from grammars.scope_lexer import LexicalState
 from grammars.scope_names import Names
 from grammars.scope_tokens import WordTokens
+from grammars.scope_words import STRING_PREFIX_BEGINNINGS, WordKind
 
 if TYPE_CHECKING:
     from grammars.scope_state import ScopeState
