@@ -253,7 +253,7 @@ class _Collector:
         scope = self._scope
         while self._scopes[scope].kind in (ScopeKind.COMPREHENSION, ScopeKind.GENERATOR):
             scope = self._scopes[scope].parent
-        self._bind(scope, BindingKind.ASSIGNMENT, _field(node, "name"), node.end_byte)
+        self._bind(scope, BindingKind.ASSIGNMENT, _field(node, "name"), _evaluated_before(node))
 
     def _for(self, node: Node) -> None:
         iterable = _field(node, "right")
@@ -482,3 +482,15 @@ def _parameters(node: Node) -> Iterator[Node]:
                 name = name.named_children[0]
         if name is not None and name.type == "identifier":
             yield name
+
+
+def _evaluated_before(walrus: Node) -> int:
+    """From where on code may run after `walrus`: what stands before `if` in a conditional expression, and the element
+    of a comprehension, are evaluated after what stands behind them."""
+    effective, node = walrus.end_byte, walrus
+    while (parent := node.parent) is not None and not parent.type.endswith(("_statement", "block", "lambda")):
+        is_condition = parent.type == "conditional_expression" and parent.named_children[1:2] == [node]
+        if is_condition or parent.type in _COMPREHENSION_NAMES:
+            effective = parent.start_byte
+        node = parent
+    return effective

@@ -165,7 +165,7 @@ def names_of(frames: tuple[Frame, ...], deferred: bool = False) -> tuple[frozens
             names = (names - frame.local_names) | seen
         declared = frame.global_names
         if declared:
-            names = (names - declared) | (declared & module_ever)
+            names |= declared  # who declares a name global says that there is one
         later = (later - frame.local_names) | (frame.local_names & frame.visible(True)) - seen
     return frozenset(names), frozenset(later)
 

@@ -147,3 +147,23 @@ def test_what_is_bound_later_is_known_to_come() -> None:
 def test_any_text_has_a_view_at_any_offset(text: str) -> None:
     for offset in range(len(text) + 1):
         assert visible_names(text, offset).names >= BUILTIN_NAMES
+
+
+@pytest.mark.parametrize(
+    ("code", "visible"),
+    [
+        ("def f():\n    return ⌖ if (x := g()) else 0", True),
+        ("def f():\n    return 0 if (x := g()) else ⌖", True),
+        ("def f(a):\n    return [⌖ for b in a if (x := b)]", True),
+        ("def f(a):\n    return g(⌖ for b in a if h(x := b))", True),
+        ("def f(a):\n    return ⌖ + (x := 1)", False),
+        ("y = ⌖ if (x := g()) != 1 else ''", True),
+    ],
+)
+def test_what_is_evaluated_after_a_walrus(code: str, visible: bool) -> None:
+    assert ("x" in visible_names(code.replace("⌖", "z"), code.index("⌖")).names) is visible
+
+
+def test_a_name_that_is_declared_global_is_there() -> None:
+    code = "def f():\n    global w\n    print(⌖)\n"
+    assert "w" in visible_names(code.replace("⌖", "z"), code.index("⌖")).names
