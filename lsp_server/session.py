@@ -240,6 +240,9 @@ class Session:
 
     def _begin(self, view: View, options: EngineOptions, before: Generation | None = None) -> Running:
         self._warming.drop()
+        # Who waits in another document gets nothing: two that begin anew in turn would stop each other for ever.
+        for uri in [uri for uri in self._turns if uri != view.uri]:
+            self._end_turn(uri)
         running = self._writing.begin(view, options, before)
         self._on_activity(not running.ahead)
         return running

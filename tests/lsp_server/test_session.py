@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from lsprotocol import types
 
 from lsp_server.documents import Document
 from lsp_server.pace import Pace
@@ -408,3 +409,19 @@ def test_what_fails_in_a_way_that_nobody_foresaw_is_not_begun_again(make: MakeCl
     assert client.worker.begun == 1
     assert client.counts.failed == 1
     assert ask(client)
+
+
+def test_of_two_documents_that_ask_at_once_the_later_is_answered(make: MakeClient) -> None:
+    client = make("x = ", prefetch=False, warm=False)
+    other = client.store.open(types.TextDocumentItem("file:///b.py", "python", 1, "y = "))
+    client.request()
+    client.settle()
+    client.worker.step(2)
+    later = client.loop.create_task(client.session.suggest(other.view(4)))
+    for _ in range(5):
+        client.settle()
+        client.worker.step(50)
+    assert not client.requests
+    assert client.last_item == ""
+    assert later.result().best_first
+    assert client.worker.begun == 2
