@@ -110,7 +110,7 @@ def best_candidate(task: Task, report: Report, tries: int, max_tokens: int) -> C
 def _ways(task: Task, found: Sequence[Candidate], backend: Backend, most: int) -> Iterator[Way]:
     """How to ask, one way after the other; `found` grows meanwhile.
 
-    A small model often repeats the code as it is (13 of 14 bugs of humanevalpack): that is known before it is written,
+    A small model often repeats the code as it is (all of four bugs looked at): that is known before it is written,
     and not tried. One that is shown its failure seldom leaves its own mistake: of 18 bugs whose first repair failed
     the tests, telling it repaired 1, three samples 4, writing the function afresh 7, and the two likeliest second
     choices 7. So the failure is told first only where the code is not in order, which is easy to say and to repair.
