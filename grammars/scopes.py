@@ -24,6 +24,9 @@ from grammars.scope_pieces import open_brackets
 from grammars.scope_position import PLACEHOLDER, PositionKind, classify, is_word_byte, placeholder_for
 from grammars.scope_stand_ins import stand_ins
 
+_MOST_READ = 80_000
+"""Bytes of statements that are read to find one that makes sense at the cursor; 3 MB are read in a second. A literal of
+a thousand lines, or a quote that opens a text to the end of the file, is left alone until it is whole."""
 _FIRST_WORD = re.compile(rb"[ \t\f]*([a-z]*)")
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
 _HEADER_WORDS = frozenset(
@@ -102,21 +105,29 @@ def view(index: ScopeIndex, offset: int) -> ScopeView:
 def _view(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> ScopeView:
     """The view where the first of `insertions` stands with which the code around it can be read."""
     prefix = typed_prefix(index.text, offset)
+    room = _MOST_READ
     for insertion in insertions:
         probe = index.edited(offset, offset, insertion) if insertion else index
         at = offset + insertion.find(PLACEHOLDER) if insertion else offset
         entry = probe.entry_at(at)
         if not probe.entries[entry].facts.damaged:
             return _view_in(probe, entry, at, prefix)
-    return _view_without_statement(index, offset, prefix) or _view_in(index, index.entry_at(offset), offset, prefix)
+        room -= len(probe.entries[entry].piece.text)
+        if room < 0:
+            break
+    seen = _view_without_statement(index, offset, prefix, room)
+    return seen or _view_in(index, index.entry_at(offset), offset, prefix)
 
 
-def _view_without_statement(index: ScopeIndex, offset: int, prefix: str) -> ScopeView | None:
-    """The view where the statement around the cursor cannot be read, but the document can without it.
+def _view_without_statement(index: ScopeIndex, offset: int, prefix: str, room: int) -> ScopeView | None:
+    """The view where the statement around the cursor cannot be read, but the document can without it; looked for in
+    `room` bytes of attempts.
 
     What the statement binds, or its parts bind for each other, nobody knows: all its words count as names.
     """
     for start, end, statement in stand_ins(index.text, offset):
+        if room < 0:
+            return None
         probe = index.edited(start, end, statement)
         at = start + statement.find(PLACEHOLDER)
         entry = probe.entry_at(at)
@@ -125,6 +136,7 @@ def _view_without_statement(index: ScopeIndex, offset: int, prefix: str) -> Scop
             left_out = index.text[start : offset - len(prefix.encode())] + b" " + index.text[offset:end]
             words = frozenset(word.decode("utf-8", "replace") for word in _WORD.findall(left_out))
             return replace(seen, names=seen.names | words, position=PositionKind.UNKNOWN)
+        room -= len(probe.entries[entry].piece.text)
     return None
 
 

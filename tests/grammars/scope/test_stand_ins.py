@@ -53,3 +53,9 @@ def test_stand_ins_are_edits_around_the_cursor(text: str, data: st.DataObject) -
         assert start == 0 or raw[start - 1 : start] == b"\n"
         assert end == len(raw) or raw[end : end + 1] == b"\n"
     visible_names(raw, offset)
+
+
+def test_a_broken_literal_of_a_thousand_lines_is_left_alone() -> None:
+    code = "x = [\n" + "    f(a=1, b=[2, 3]),\n" * 5_000 + "    g(h ⌖ i j),\n]\n"
+    seen = visible_names(code.replace("⌖", ""), code.index("⌖"))
+    assert seen.escape_hatch == "syntax error"
