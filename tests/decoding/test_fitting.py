@@ -131,6 +131,6 @@ def test_whatever_a_model_says_the_file_parses(assistant: Assistant, marked: str
             )
             snapshot = Snapshot(uri="file:///a.py", text=before + after, offset=len(before))
             found = assistant.complete(snapshot, options, lambda: False, lambda _: None)[0]
-            # A character that this Python's Unicode does not know yet may be a letter in a newer one: it is let through.
+            # A character that this Python's Unicode does not know yet may be a letter in a newer one.
             if found.text and not any(unicodedata.category(character) == "Cn" for character in found.text):
                 ast.parse(before + found.text + (before + after)[found.end :])
