@@ -6,6 +6,7 @@ them stands one line that says what machine, versions and model they belong to: 
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -154,12 +155,13 @@ def _items(
     ours: Sequence[Contender],
     peers: Sequence[Contender],
 ) -> Iterator[Item]:
-    """All runs, interleaved: repeat by repeat, case by case, contender by contender."""
+    """All runs, interleaved: repeat by repeat, then one case of every category after the other, so that a run that is
+    stopped has seen all of them, and contender by contender."""
+    counted = [[case for case in cases if lengths.get(_name(case), 0) >= plan.shortest] for cases in chosen.values()]
     for repeat in range(plan.repeats):
-        for of_category in chosen.values():
-            counted = [case for case in of_category if lengths.get(_name(case), 0) >= plan.shortest]
-            for index, case in enumerate(counted):
-                rival = index < plan.peer_cases and repeat < plan.peer_repeats
+        for index, of_index in enumerate(itertools.zip_longest(*counted)):
+            rival = index < plan.peer_cases and repeat < plan.peer_repeats
+            for case in filter(None, of_index):
                 for contender in [*ours, *(peers if rival else [])]:
                     yield Item(case, contender, repeat)
 

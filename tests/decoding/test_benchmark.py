@@ -11,7 +11,7 @@ from decoding.benchmark.figures import bootstrap, ratio_of_sums, speed_up, token
 from decoding.benchmark.peers import PeerAbsent, PeerKind
 from decoding.benchmark.report import summary
 from decoding.benchmark.report_page import page
-from decoding.benchmark.runner import Item, Results
+from decoding.benchmark.runner import Item, Plan, Results, _items
 from decoding.benchmark.workloads import Case, data_folder
 from decoding.errors import BadFile, BadInput
 
@@ -110,3 +110,19 @@ def test_missing_data_is_one_line_that_says_what_to_set(tmp_path, monkeypatch) -
     monkeypatch.setenv("DRAFTWOOD_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(BadFile, match="DRAFTWOOD_DATA"):
         data_folder()
+
+
+def test_a_run_that_is_stopped_early_has_seen_every_category() -> None:
+    def case(category: str, number: int) -> Case:
+        return Case(f"{number}", category, (1, 2), 64)
+
+    chosen = {name: [case(name, number) for number in range(count)] for name, count in (("infill", 3), ("edit", 2))}
+    plan = Plan(categories=("infill", "edit"), cases=3, peer_cases=1, repeats=2, peer_repeats=1)
+    lengths = {f"{name} {number}": 20 for name in chosen for number in range(3)} | {"infill 1": 3}
+    ours, peers = [Named("plain"), Named("full")], [Named("slow peer")]
+    items = list(_items(plan, chosen, lengths, ours, peers))  # type: ignore[arg-type]
+    assert [item.key for item in items[:6]] == [
+        *(f"infill|0|{name}|0" for name in ("plain", "full", "slow peer")),
+        *(f"edit|0|{name}|0" for name in ("plain", "full", "slow peer")),
+    ]
+    assert len({item.key for item in items}) == len(items) == 2 * (2 * 4) + 2, "answers of three tokens do not count"
