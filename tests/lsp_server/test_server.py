@@ -77,11 +77,12 @@ async def test_positions_in_each_encoding(encoding: str, column: int) -> None:
     await editor.stop()
 
 
-async def test_closers_that_follow_are_covered(editor: Editor) -> None:
-    """The stub writes letters only, so what stands behind stays; see the trimming tests for the rest."""
+async def test_closers_that_follow_are_no_part_of_what_is_read(editor: Editor) -> None:
+    """Editors bring them along with the bracket. The stub writes letters only, so that they stay; see the trimming
+    tests for the rest."""
     editor.open("f()")
     [item] = await editor.items(0, 2)
-    assert item.insert_text == says("f(", ")")
+    assert item.insert_text == says("f(")
     assert item.range is not None
     assert item.range.start.line == item.range.end.line
 
