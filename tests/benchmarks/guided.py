@@ -36,6 +36,7 @@ class Unguided(Guide):
 
     def follow(self, verdict: Verdict) -> None:
         """See `Guide`."""
+        self.prunes = self.masks  # else it would seem that the model had left what prunes
         Guide.follow(self, verdict)
         self.prunes = None
 
