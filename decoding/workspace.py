@@ -37,11 +37,10 @@ class Workspace:
         if parts.scheme != "file":
             return no_modules
         folder = Path(url2pathname(parts.path)).parent
-        root = _root_of(folder)
 
         def find(module: str) -> Module | None:
             try:
-                return self._find(module, folder, root)
+                return self._find(module, folder, _root_of(folder))  # up to 45 looks at the disk: not at every key
             except (OSError, ValueError):  # not readable, or no name of a file
                 return None
 

@@ -121,7 +121,7 @@ def options(script: Any, **changes: Any) -> EngineOptions:
 
 def snapshot(marked: str) -> Snapshot:
     head, _, tail = marked.partition("|")
-    return Snapshot(uri="file:///work/a.py", text=head + tail, offset=len(head.encode()))
+    return Snapshot(uri="file:///project/a.py", text=head + tail, offset=len(head.encode()))
 
 
 def explain(assistant: RemoteAssistant, cancelled: Callable[[], bool] = never, **fields: Any) -> Any:
@@ -431,6 +431,6 @@ def test_a_special_token_that_a_server_spells_ends_the_text(script, mark) -> Non
     )
     assert found[0].raw == "w * h"
     text = f"MARK = '{mark}'\nprint('"
-    place = Snapshot(uri="file:///work/a.py", text=text + "')\n", offset=len(text))
+    place = Snapshot(uri="file:///project/a.py", text=text + "')\n", offset=len(text))
     about = RemoteAssistant(options(script)).complete(place, options(script), never, lambda _: None)
     assert mark in about[0].raw

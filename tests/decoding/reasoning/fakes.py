@@ -55,7 +55,7 @@ def ask(
     command: str,
     marked: str,
     *,
-    uri: str = "file:///work/shop.py",
+    uri: str = "file:///project/shop.py",
     trial: Trial | None = None,
     language: str = "python",
     **fields: object,

@@ -154,7 +154,7 @@ def test_explain_takes_a_selection_a_file_or_an_error() -> None:
 def test_other_languages_are_explained_as_they_are_and_not_changed() -> None:
     backend = ScriptedBackend("It is a page.")
     page = "# Title\n\nSome ⟦text⟧.\n"
-    result, _ = ask(backend, "explain", page, uri="file:///work/page.md", language="md")
+    result, _ = ask(backend, "explain", page, uri="file:///project/page.md", language="md")
     assert result.text == "It is a page."
     assert "```md\nSome text.\n```" in user_text(backend.turns[0])
     for command in ("fix", "docstring", "tests", "edit"):
@@ -246,7 +246,7 @@ def test_of_the_tests_only_what_pytest_can_collect_is_kept() -> None:
     result, _ = ask(backend, "tests", SHOP)
     assert result.new_file is not None
     text = result.new_file.text
-    assert result.new_file.uri == "file:///work/test_shop_load.py"
+    assert result.new_file.uri == "file:///project/test_shop_load.py"
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert names == ["test_plain", "test_cases", "test_files"]
     assert text.startswith("import pytest\nfrom shop import load\nimport math\n\n\ndef test_plain")

@@ -15,7 +15,7 @@ ELSEWHERE = 'Traceback (most recent call last):\n  File "/far/away.py", line 2, 
 
 
 def source(text: str = CODE) -> Source:
-    return Source(text.encode(), 0, 0, "file:///work/shop.py")
+    return Source(text.encode(), 0, 0, "file:///project/shop.py")
 
 
 def asked_about(marked: str, message: str = "", **fields: object) -> str:
@@ -46,7 +46,7 @@ def test_a_traceback_from_elsewhere_leaves_the_place_to_the_user() -> None:
 
 
 def test_a_traceback_that_is_older_than_the_file_is_no_place() -> None:
-    late = 'File "/work/shop.py", line 900, in two\n'
+    late = 'File "/project/shop.py", line 900, in two\n'
     assert asked_about(CODE.replace("return uno", "⟦⟧return uno"), late).startswith("def one")
 
 

@@ -42,7 +42,7 @@ def words(text: str) -> int:
 
 
 def source(text: str, name: str) -> Source:
-    return Source(text.encode(), 0, 0, f"file:///work/{name}")
+    return Source(text.encode(), 0, 0, f"file:///project/{name}")
 
 
 def about(name: str, room: int = 1000, *others: Source) -> str:
@@ -82,5 +82,5 @@ def test_what_is_not_imported_is_not_told() -> None:
 def test_a_prompt_tells_of_the_open_files() -> None:
     backend = ScriptedBackend("It adds.")
     marked = SHOP.replace("def total", "⟦⟧def total")
-    ask(backend, "explain", marked, open_files=(OpenFile(uri="file:///work/item.py", text=ITEM),))
+    ask(backend, "explain", marked, open_files=(OpenFile(uri="file:///project/item.py", text=ITEM),))
     assert "# item.py\nclass Item:\n    name: str" in user_text(backend.turns[0])

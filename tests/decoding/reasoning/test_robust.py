@@ -77,7 +77,7 @@ def test_an_answer_or_one_line(text, crlf, cut, places, command, message, proble
     problems = () if problem is None else (Problem(start=problem[0], end=problem[0] + 3, message=problem[1]),)
     request = CommandRequest(
         command=command,
-        snapshot=Snapshot(uri="file:///work/m.py", text=text, offset=start, language=language),
+        snapshot=Snapshot(uri="file:///project/m.py", text=text, offset=start, language=language),
         end=end,
         text=message,
         problems=problems,
