@@ -123,7 +123,7 @@ def _behind(index: ScopeIndex, entry: int, gap: str, line: str, newline: str) ->
 def _first_import(index: ScopeIndex, name: str, line: str, newline: str) -> ImportEdit:
     """An import where there is none: behind the module's comments and docstring."""
     first = index.entries[0]
-    node = statement_of(first) if not first.facts.damaged else None
+    node = statement_of(first) if not first.damaged else None
     if node is None:
         return ImportEdit(name, 0, line + newline)
     if node.type == "expression_statement" and node.named_children and node.named_children[0].type == "string":
@@ -139,7 +139,7 @@ def _imports(index: ScopeIndex) -> list[tuple[int, str]]:
     """(entry, text) of the import statements at the head of the module: those before anything else."""
     found: list[tuple[int, str]] = []
     for number, entry in enumerate(index.entries):
-        node = statement_of(entry) if not entry.facts.damaged else None
+        node = statement_of(entry) if not entry.damaged else None
         if node is not None and "import" in node.type:
             found.append((number, _text(node)))
         elif found:

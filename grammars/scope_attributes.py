@@ -77,7 +77,7 @@ def _classes(index: ScopeIndex) -> dict[str, int]:
         for name in entry.facts.bound:
             if name in found:
                 twice.add(name)
-            if entry.piece.opens_class and not entry.facts.damaged:
+            if entry.piece.opens_class and not entry.damaged:
                 found[name] = number
     return {name: number for name, number in found.items() if name not in twice}
 
@@ -112,7 +112,7 @@ def _class_attributes(
             return None
     for number in index.members(header):
         entry = index.entries[number]
-        if entry.facts.damaged or _DYNAMIC.search(entry.piece.text):
+        if entry.damaged or _DYNAMIC.search(entry.piece.text):
             return None
         names |= entry.facts.scopes[0].bindings.keys()
         names.update(attribute for _, attribute in entry.facts.attributes)

@@ -8,7 +8,7 @@ edits: then every word of it counts as bound.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 from tree_sitter import Node, QueryCursor
@@ -26,18 +26,23 @@ from grammars.scope_facts import (
     load_query,
     visible,
 )
+from grammars.scope_namespaces import may_write, written_key
+from grammars.scope_nodes import COMPREHENSION_NAMES, evaluated_before, field, parameters_of, targets
 from grammars.scope_pieces import Piece
-from grammars.scope_position import TARGET_CONTAINERS
 
 _WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
+_TRANSLATING = ("_", "gettext", "ngettext", "npgettext", "pgettext")
 _EXPECTED = re.compile(rb"[Rr]aises\w*[ \t\r\n]*\([^)]*\b(?:NameError|UnboundLocalError)\b")
 
 
 def facts_of(piece: Piece, parsed: ParsedPiece) -> PieceFacts:
     """The facts of a piece from its tree."""
-    if piece.misindented or parsed.tree.root_node.has_error:
-        return _damaged(piece)
-    return _Collector(piece, parsed).collect()
+    return _damaged(piece) if is_damaged(piece, parsed) else _Collector(piece, parsed).collect()
+
+
+def is_damaged(piece: Piece, parsed: ParsedPiece) -> bool:
+    """Whether the grammar cannot read the piece."""
+    return piece.misindented or parsed.tree.root_node.has_error
 
 
 def _damaged(piece: Piece) -> PieceFacts:
@@ -50,7 +55,7 @@ def _damaged(piece: Piece) -> PieceFacts:
         scopes.append(Scope(ScopeKind.CLASS, "", 0, len(piece.text), len(piece.text)))
         body = 1
     hatches = (Hatch("star import"),) if re.search(rb"\bimport\s*\(?\s*\*", piece.text) else ()
-    return PieceFacts(tuple(scopes), (), root.bindings, hatches, body, False, True, words, words, words, frozenset())
+    return PieceFacts(tuple(scopes), (), root.bindings, hatches, body, False, words, words, words, frozenset())
 
 
 class _Collector:
@@ -69,6 +74,7 @@ class _Collector:
         self._except_patterns: set[int] = set()
         self._hatches: list[Hatch] = []
         self._attributes: set[tuple[str, str]] = set()
+        self._module_bindings: dict[str, list[Binding]] = {}
         self._body = 0
         self._opens_class = piece.opens_class
         self._future = False
@@ -101,6 +107,7 @@ class _Collector:
             "try": self._try,
             "with": self._with,
             "attribute_target": self._attribute,
+            "install": self._install,
         }
         events: list[tuple[int, int, Callable[[Node], None], Node]] = []
         for kind, nodes in QueryCursor(load_query("scopes")).captures(self._root).items():
@@ -162,22 +169,22 @@ class _Collector:
     # Scopes.
 
     def _function(self, node: Node) -> None:
-        name = _field(node, "name")
+        name = field(node, "name")
         self._bind(self._scope, BindingKind.FUNCTION, name, node.end_byte)
         parent = self._type_parameters(node, name)
         scope = self._open(ScopeKind.FUNCTION, self._text(name), node, parent)
-        parameters = _field(node, "parameters")
-        for parameter in _parameters(parameters):
+        parameters = field(node, "parameters")
+        for parameter in parameters_of(parameters):
             self._bind(scope, BindingKind.PARAMETER, parameter, node.start_byte)
         head = node.child_by_field_name("return_type") or parameters
         self._region(head.end_byte, node.end_byte, scope)
 
     def _class(self, node: Node) -> None:
-        name = _field(node, "name")
+        name = field(node, "name")
         self._bind(self._scope, BindingKind.CLASS, name, node.end_byte)
         parent = self._type_parameters(node, name)
         scope = self._open(ScopeKind.CLASS, self._text(name), node, parent)
-        self._region(_field(node, "body").start_byte, node.end_byte, scope)
+        self._region(field(node, "body").start_byte, node.end_byte, scope)
         if self._opens_class:
             self._body, self._opens_class = scope, False
 
@@ -202,25 +209,25 @@ class _Collector:
     def _lambda(self, node: Node) -> None:
         scope = self._open(ScopeKind.LAMBDA, "lambda", node, self._scope)
         parameters = node.child_by_field_name("parameters")
-        for parameter in _parameters(parameters) if parameters else ():
+        for parameter in parameters_of(parameters) if parameters else ():
             self._bind(scope, BindingKind.PARAMETER, parameter, node.start_byte)
-        body = _field(node, "body")
+        body = field(node, "body")
         self._region(body.start_byte, body.end_byte, scope)
 
     def _comprehension(self, node: Node) -> None:
         outer = self._scope
         kind = ScopeKind.GENERATOR if node.type == "generator_expression" else ScopeKind.COMPREHENSION
-        scope = self._open(kind, _COMPREHENSION_NAMES[node.type], node, outer)
+        scope = self._open(kind, COMPREHENSION_NAMES[node.type], node, outer)
         self._region(node.start_byte, node.end_byte, scope)
         clauses = [child for child in node.named_children if child.type == "for_in_clause"]
         for clause in clauses:
-            for target in _targets(_field(clause, "left")):
+            for target in targets(field(clause, "left")):
                 self._bind(scope, BindingKind.LOOP, target, node.start_byte)
-        first = _field(clauses[0], "right")
+        first = field(clauses[0], "right")
         self._region(first.start_byte, first.end_byte, outer)
 
     def _type_alias(self, node: Node) -> None:
-        left = _field(node, "left").named_children[0]
+        left = field(node, "left").named_children[0]
         name = left.named_children[0] if left.type == "generic_type" else left
         if name.type != "identifier":
             return  # `type(x).y = z`, which the grammar takes for an alias
@@ -231,34 +238,34 @@ class _Collector:
             self._bind_type_parameters(parent, left.named_children[1])
             self._region(name.end_byte, node.end_byte, parent)
         scope = self._open(ScopeKind.TYPE_ALIAS, self._text(name), node, parent)
-        value = _field(node, "right")
+        value = field(node, "right")
         self._region(value.start_byte, value.end_byte, scope)
 
     # Bindings.
 
     def _assignment(self, node: Node) -> None:
-        left = _field(node, "left")
+        left = field(node, "left")
         if node.child_by_field_name("right") is None:
             if left.type == "identifier":
                 self._bind(self._scope, BindingKind.DECLARATION, left, node.end_byte)
             return
-        for target in _targets(left):
+        for target in targets(left):
             self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
 
     def _augmented(self, node: Node) -> None:
-        for target in _targets(_field(node, "left")):
+        for target in targets(field(node, "left")):
             self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
 
     def _walrus(self, node: Node) -> None:
         scope = self._scope
         while self._scopes[scope].kind in (ScopeKind.COMPREHENSION, ScopeKind.GENERATOR):
             scope = self._scopes[scope].parent
-        self._bind(scope, BindingKind.ASSIGNMENT, _field(node, "name"), _evaluated_before(node))
+        self._bind(scope, BindingKind.ASSIGNMENT, field(node, "name"), evaluated_before(node))
 
     def _for(self, node: Node) -> None:
-        iterable = _field(node, "right")
+        iterable = field(node, "right")
         self._scopes[self._scope].loops.append((iterable.end_byte - self._shift, node.end_byte - self._shift))
-        for target in _targets(_field(node, "left")):
+        for target in targets(field(node, "left")):
             self._bind(self._scope, BindingKind.LOOP, target, iterable.end_byte)
 
     def _while(self, node: Node) -> None:
@@ -268,7 +275,7 @@ class _Collector:
         alias = node.child_by_field_name("alias")
         if alias is None or node.id in self._except_patterns:
             return
-        for target in _targets(alias):
+        for target in targets(alias):
             self._bind(self._scope, BindingKind.ASSIGNMENT, target, node.end_byte)
 
     def _except(self, node: Node) -> None:
@@ -276,7 +283,7 @@ class _Collector:
         if pattern is None or pattern.type != "as_pattern":
             return
         self._except_patterns.add(pattern.id)
-        for target in _targets(_field(pattern, "alias")):
+        for target in targets(field(pattern, "alias")):
             self._bind(self._scope, BindingKind.EXCEPT, target, pattern.end_byte, expires=node.end_byte)
 
     def _import(self, node: Node) -> None:
@@ -291,7 +298,7 @@ class _Collector:
         span = (0, NEVER)
         if block is not None and block.parent is not None and not (self._shift and block.parent.start_byte == 0):
             span = (block.start_byte - self._shift, block.end_byte - self._shift)
-        for target in _targets(node.named_children[0]):
+        for target in targets(node.named_children[0]):
             self._bind(self._scope, BindingKind.DELETE, target, node.end_byte, block=span)
 
     def _declare_global(self, node: Node) -> None:
@@ -308,9 +315,22 @@ class _Collector:
             self._bind(self._scope, BindingKind.CAPTURE, node, end)
 
     def _attribute(self, node: Node) -> None:
-        owner = _field(node, "object")
+        owner = field(node, "object")
         if owner.type == "identifier":
-            self._attributes.add((self._text(owner), self._text(_field(node, "attribute"))))
+            attribute = field(node, "attribute")
+            self._attributes.add((self._text(owner), self._text(attribute)))
+            if owner.text == b"builtins":
+                self._bind_global(self._text(attribute), attribute)
+
+    def _install(self, node: Node) -> None:
+        """`install` of the `gettext` module, or of its translations, which makes builtins of its functions."""
+        for name in _TRANSLATING:
+            self._bind_global(name, node)
+
+    def _bind_global(self, name: str, node: Node) -> None:
+        """Bind `name` in the module, by what is written in `node`."""
+        binding = Binding(BindingKind.ASSIGNMENT, node.start_byte - self._shift, node.end_byte - self._shift)
+        self._module_bindings.setdefault(name, []).append(binding)
 
     # Where names may come from nowhere.
 
@@ -331,12 +351,12 @@ class _Collector:
             return
         count = arguments.named_child_count
         if name == "globals":
-            unknowable = self._may_write(call)
+            unknowable = not self._writes_key(call) and may_write(call)
         elif name == "exec":
             unknowable = count < 2
         else:  # `locals()` and `vars()` are the namespace itself only outside of functions
             kind = self._scopes[self._scope].kind
-            unknowable = kind in (ScopeKind.MODULE, ScopeKind.CLASS) and count == 0 and self._may_write(call)
+            unknowable = kind in (ScopeKind.MODULE, ScopeKind.CLASS) and count == 0 and may_write(call)
             if kind is ScopeKind.CLASS and unknowable:  # methods do not see what the class body gains
                 start, end = self._scopes[self._scope].start, self._scopes[self._scope].end
                 self._hatches.append(Hatch(f"{name}()", start, end))
@@ -344,25 +364,17 @@ class _Collector:
         if unknowable:
             self._hatches.append(Hatch(f"{name}()"))
 
-    def _may_write(self, call: Node) -> bool:
-        """Whether names may be bound through the namespace that `call` returns: not where it is only read."""
-        user = call.parent
-        if user is None:
-            return True
-        if user.type == "attribute":
-            return self._text(_field(user, "attribute")) in ("update", "setdefault", "__setitem__")
-        if user.type == "subscript":
-            outer = user.parent
-            return outer is not None and outer.type not in _READS and outer.child_by_field_name("right") != user
-        if user.type == "argument_list" and user.parent is not None:
-            function = user.parent.child_by_field_name("function")
-            return function is None or (function.text or b"").decode("utf-8", "replace") not in _READERS
-        return user.type not in _READING_USES
+    def _writes_key(self, call: Node) -> bool:
+        """Whether the call is that of `globals()["name"] = value`, which binds the name that it says."""
+        key = written_key(call)
+        if key is not None:
+            self._bind_global(identifier(self._source[key.start_byte + 1 : key.end_byte - 1]), key)
+        return key is not None
 
     def _try(self, node: Node) -> None:
         for clause in node.named_children:
             if clause.type == "except_clause" and self._catches_name_error(clause):
-                body = _field(node, "body")
+                body = field(node, "body")
                 start, end = body.start_byte - self._shift, body.end_byte - self._shift
                 self._hatches.append(Hatch("except NameError", start, end))
 
@@ -380,7 +392,7 @@ class _Collector:
     # The result.
 
     def _facts(self) -> PieceFacts:
-        module_bindings: dict[str, list[Binding]] = {}
+        module_bindings = self._module_bindings
         for index, scope in enumerate(self._scopes):
             if index or self._in_class:
                 for name in scope.globals & scope.bindings.keys():
@@ -404,7 +416,6 @@ class _Collector:
             hatches=tuple(self._hatches),
             body=self._body,
             future_annotations=self._future,
-            damaged=False,
             bound=frozenset(name for name, found in root.items() if any(b.binds for b in found)),
             module_bound=frozenset(name for name, found in module_bindings.items() if any(b.binds for b in found)),
             bound_after=after,
@@ -420,77 +431,3 @@ class _Collector:
                 return scope
             index = scope.parent
         return None
-
-
-_COMPREHENSION_NAMES = {
-    "list_comprehension": "listcomp",
-    "set_comprehension": "setcomp",
-    "dictionary_comprehension": "dictcomp",
-    "generator_expression": "genexpr",
-}
-_READERS = frozenset(
-    ["__import__", "eval", "dict", "list", "set", "sorted", "len", "iter", "id", "print", "repr", "frozenset", "tuple"]
-)
-_READING_USES = frozenset(["comparison_operator", "for_in_clause", "for_statement", "list_splat", "binary_operator"])
-_READS = frozenset(
-    [
-        "call",
-        "argument_list",
-        "attribute",
-        "subscript",
-        "binary_operator",
-        "comparison_operator",
-        "return_statement",
-        "if_statement",
-        "not_operator",
-        "boolean_operator",
-        "delete_statement",
-        "keyword_argument",
-        "parenthesized_expression",
-        "list",
-        "tuple",
-    ]
-)
-
-
-def _field(node: Node, name: str) -> Node:
-    """A field that the grammar guarantees in a tree without errors."""
-    child = node.child_by_field_name(name)
-    if child is None:
-        raise ValueError(f"{node.type} without {name}")
-    return child
-
-
-def _targets(node: Node) -> Iterator[Node]:
-    """The identifiers that an assignment to `node` binds (none for attributes and subscripts)."""
-    if node.type == "identifier":
-        yield node
-    elif node.type in TARGET_CONTAINERS:
-        for child in node.named_children:
-            yield from _targets(child)
-
-
-def _parameters(node: Node) -> Iterator[Node]:
-    """The names of the parameters in a `parameters` or `lambda_parameters` node."""
-    for parameter in node.named_children:
-        name: Node | None = parameter
-        if parameter.type in ("default_parameter", "typed_default_parameter"):
-            name = parameter.child_by_field_name("name")
-        elif parameter.type in ("typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"):
-            name = parameter.named_children[0]
-            if name.type in ("list_splat_pattern", "dictionary_splat_pattern"):
-                name = name.named_children[0]
-        if name is not None and name.type == "identifier":
-            yield name
-
-
-def _evaluated_before(walrus: Node) -> int:
-    """From where on code may run after `walrus`: what stands before `if` in a conditional expression, and the element
-    of a comprehension, are evaluated after what stands behind them."""
-    effective, node = walrus.end_byte, walrus
-    while (parent := node.parent) is not None and not parent.type.endswith(("_statement", "block", "lambda")):
-        is_condition = parent.type == "conditional_expression" and parent.named_children[1:2] == [node]
-        if is_condition or parent.type in _COMPREHENSION_NAMES:
-            effective = parent.start_byte
-        node = parent
-    return effective

@@ -118,7 +118,6 @@ class PieceFacts:
         module_bindings: names that functions and classes of the piece bind through `global`.
         body: the scope that the pieces of a class header's body belong to.
         future_annotations: it switches evaluation of annotations off.
-        damaged: the grammar cannot read it.
         bound: names that scope 0 binds somewhere.
         module_bound: names in `module_bindings` that are bound and not just deleted.
         bound_after: names that scope 0 binds and that have a value once the piece was executed.
@@ -132,7 +131,6 @@ class PieceFacts:
     hatches: tuple[Hatch, ...]
     body: int
     future_annotations: bool
-    damaged: bool
     bound: frozenset[str]
     module_bound: frozenset[str]
     bound_after: frozenset[str]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tree_sitter import Node
 
-from grammars.scope_collector import facts_of
+from grammars.scope_collector import facts_of, is_damaged
 from grammars.scope_facts import ParsedPiece, PieceFacts, parse
 from grammars.scope_pieces import Piece, Stack, cut
 
@@ -27,13 +27,50 @@ _REPARSE_FROM = 4096
 _LOOKS_AHEAD = re.compile(rb"[fFtT][rR]?['\"]|\\[\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A piece with its tree and its facts."""
+@dataclass(frozen=True)
+class Reading:
+    """What the text of a piece says, wherever it stands; its facts are read from the tree when first asked for."""
 
     piece: Piece
     parsed: ParsedPiece
-    facts: PieceFacts
+
+    @cached_property
+    def damaged(self) -> bool:
+        """Whether the grammar cannot read the piece."""
+        return is_damaged(self.piece, self.parsed)
+
+    @cached_property
+    def facts(self) -> PieceFacts:
+        """What the piece binds."""
+        return facts_of(self.piece, self.parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A piece where it stands, and the reading of it or of an equal one."""
+
+    piece: Piece
+    reading: Reading
+
+    @classmethod
+    def of(cls, piece: Piece, previous: ParsedPiece | None = None) -> Entry:
+        """A new piece; `previous`, the tree of an earlier text of it, makes parsing incremental."""
+        return cls(piece, Reading(piece, parse(piece, previous)))
+
+    @property
+    def parsed(self) -> ParsedPiece:
+        """Its tree."""
+        return self.reading.parsed
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the grammar cannot read it."""
+        return self.reading.damaged
+
+    @property
+    def facts(self) -> PieceFacts:
+        """What it binds."""
+        return self.reading.facts
 
 
 @dataclass(frozen=True)
@@ -55,9 +92,8 @@ class ScopeIndex:
         """The index of a text, from nothing."""
         starts, entries = [], []
         for start, piece in cut(text):
-            parsed = parse(piece)
             starts.append(start)
-            entries.append(Entry(piece, parsed, facts_of(piece, parsed)))
+            entries.append(Entry.of(piece))
         return cls(text, tuple(entries), tuple(starts))
 
     def edited(self, start: int, old_end: int, replacement: bytes) -> ScopeIndex:
@@ -98,7 +134,7 @@ class ScopeIndex:
     def _first_affected(self, touched: int, edit: int) -> int:
         """Number of the first piece that may end elsewhere after an edit at `edit` in piece `touched`."""
         for i in range(touched):
-            if self.entries[i].facts.damaged and _LOOKS_AHEAD.search(self.entries[i].piece.text):
+            if self.entries[i].damaged and _LOOKS_AHEAD.search(self.entries[i].piece.text):
                 return i
         # The piece before may swallow a new first line (`else`, a deeper indentation), but nothing else.
         keeps_first_line = self.text.find(b"\n", self.starts[touched], edit) >= 0
@@ -111,11 +147,10 @@ class ScopeIndex:
         for piece in pieces:
             old = same.get(_key(piece))
             if old is not None:
-                entries.append(old if old.piece == piece else Entry(piece, old.parsed, old.facts))
+                entries.append(old if old.piece == piece else Entry(piece, old.reading))
                 continue
             previous = self.entries[touched].parsed if len(piece.text) >= _REPARSE_FROM else None
-            parsed = parse(piece, previous)
-            entries.append(Entry(piece, parsed, facts_of(piece, parsed)))
+            entries.append(Entry.of(piece, previous))
         return tuple(entries)
 
     def entry_at(self, offset: int) -> int:

@@ -31,7 +31,7 @@ class Module:
             return None
         names = frozenset[str]().union(*(entry.facts.module_bound for entry in entries))
         names = names.union(*(entries[number].facts.bound for number in self.index.members(None)))
-        if "__getattr__" in names or any(entry.facts.damaged for entry in entries):
+        if "__getattr__" in names or any(entry.damaged for entry in entries):
             return None
         return names | self.inside | _EVERY_MODULE
 
@@ -55,7 +55,7 @@ def imported_modules(index: ScopeIndex) -> dict[str, str]:
     for number in index.members(None):
         entry = index.entries[number]
         times.update(entry.facts.bound)
-        node = statement_of(entry) if not entry.facts.damaged else None
+        node = statement_of(entry) if not entry.damaged else None
         if node is not None and node.type in ("import_statement", "import_from_statement"):
             found.update(_imports(node))
     return {name: module for name, module in found.items() if times[name] == 1}

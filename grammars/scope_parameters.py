@@ -43,7 +43,7 @@ def _defined_in(frame: Frame, name: str) -> frozenset[str] | None:
     index, offset = frame.index, bindings[0][1]
     number = index.entry_at(offset)
     entry = index.entries[number]
-    if entry.facts.damaged:
+    if entry.damaged:
         return None
     at = offset - index.starts[number] + entry.parsed.shift
     node = entry.parsed.tree.root_node.descendant_for_byte_range(at, at + 1)

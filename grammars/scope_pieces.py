@@ -16,28 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _TOKEN = re.compile(rb"(#[^\r\n]*)|(['\"])|([(\[{])|([)\]}])|(\\(?:\r\n|\r|\n))|(\r\n|\r|\n)")
-# Most lines are logical lines of their own, hold at most two levels of brackets, and strings without escapes or
-# fields: one match reads them (4 times as fast as going token by token).
-_PLAIN = rb"""[^\r\n\#'"()\[\]{}\\]++|"(?!"")[^"\\\r\n{}]*+"|'(?!'')[^'\\\r\n{}]*+'"""
-_NESTED = rb"%s|\((?:%s)*+\)|\[(?:%s)*+\]|\{(?:%s)*+\}" % ((_PLAIN,) * 4)
-_NESTED_TWICE = rb"%s|\((?:%s)*+\)|\[(?:%s)*+\]|\{(?:%s)*+\}" % (_PLAIN, *(_NESTED,) * 3)
-_SIMPLE_LINE = re.compile(
-    rb"([ \t\f]*+)(?=([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*+|@)?+)((?:%s)*+)(?:\#[^\r\n]*+)?+(?:\r\n|\r|\n|\Z)"
-    % _NESTED_TWICE
-)
-_STRING_PREFIX = re.compile(rb"(?<![0-9A-Za-z_\x80-\xff])[rbuftRBUFT]{1,2}\Z")
-_WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
-_INDENT = re.compile(rb"[ \t\f]*")
-_CLOSED = {
-    b'"': re.compile(rb'(?:[^"\\\r\n]++|\\(?:\r\n|[\s\S]))*+"'),
-    b"'": re.compile(rb"(?:[^'\\\r\n]++|\\(?:\r\n|[\s\S]))*+'"),
-    b'"""': re.compile(rb'(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\[\s\S]|'(?!''))*+'''"),
-}
-_CLOSER = {b"(": b")", b"[": b"]", b"{": b"}"}
-_LINE_END = re.compile(rb"[^\r\n]*")
-_FIELD_STOP = re.compile(rb"\{\{|\}\}|\{|\\[\s\S]|['\"]|\r\n|\r|\n")
-
 # Words that begin a statement and cannot begin a line inside brackets: meeting one there means that a bracket was
 # left open, which is how most unfinished code looks.
 _STATEMENT_WORDS = frozenset(
@@ -45,6 +23,38 @@ _STATEMENT_WORDS = frozenset(
     b" @".split()
 )
 _CLAUSE_WORDS = frozenset(b"else elif except finally".split())
+
+_STRING_END = {
+    b'"': rb'(?:[^"\\\r\n]++|\\(?:\r\n|[\s\S]))*+"',
+    b"'": rb"(?:[^'\\\r\n]++|\\(?:\r\n|[\s\S]))*+'",
+    b'"""': rb'(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""',
+    b"'''": rb"(?:[^'\\]++|\\[\s\S]|'(?!''))*+'''",
+}
+# One match reads a logical line, strings of several lines and four levels of brackets included (4 times as fast as
+# going token by token, which is left for what may not end: fields of f-strings, continued lines, broken code).
+_STRING = rb"(?<![fFtT])(?<![fFtT][rR])(?:%s)" % b"|".join(
+    (mark if len(mark) == 3 else mark + b"(?!%s)" % (mark * 2)) + end for mark, end in _STRING_END.items()
+)
+_WITHOUT_FIELDS = rb"""\"(?!\"\")[^\"\\\r\n{}]*+\"|'(?!'')[^'\\\r\n{}]*+'"""
+_PLAIN = rb"""[^\r\n\#'"()\[\]{}\\]++|%s|%s""" % (_STRING, _WITHOUT_FIELDS)
+_INSIDE = rb"%s|(?:\#[^\r\n]*+)?+(?>\r\n|\r|\n)(?![ \t\f]*+(?:@|(?:%s)(?![0-9A-Za-z_\x80-\xff])))" % (
+    _PLAIN,
+    rb"|".join(sorted(_STATEMENT_WORDS - {b"@"})),
+)
+_NESTED = _INSIDE
+for _ in range(3):
+    _NESTED = rb"%s|[(\[{](?:%s)*+[)\]}]" % (_INSIDE, _NESTED)
+_LOGICAL_LINE = re.compile(
+    rb"([ \t\f]*+)(?=([A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*+|@)?+)((?:%s|[(\[{](?:%s)*+[)\]}])*+)"
+    rb"(?:\#[^\r\n]*+)?+(?:\r\n|\r|\n|\Z)" % (_PLAIN, _NESTED)
+)
+_STRING_PREFIX = re.compile(rb"(?<![0-9A-Za-z_\x80-\xff])[rbuftRBUFT]{1,2}\Z")
+_WORD = re.compile(rb"[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*")
+_INDENT = re.compile(rb"[ \t\f]*")
+_CLOSED = {mark: re.compile(end) for mark, end in _STRING_END.items()}
+_CLOSER = {b"(": b")", b"[": b"]", b"{": b"}"}
+_LINE_END = re.compile(rb"[^\r\n]*")
+_FIELD_STOP = re.compile(rb"\{\{|\}\}|\{|\\[\s\S]|['\"]|\r\n|\r|\n")
 
 Stack = tuple[tuple[int, int], ...]
 """Open class bodies, outermost first: (column of the class, column of its body or -1 before its first line)."""
@@ -175,7 +185,7 @@ def _logical_lines(text: bytes, position: int) -> Iterator[_Line]:
     """The logical lines from `position`, which is the start of a line."""
     size = len(text)
     while position < size:
-        simple = _SIMPLE_LINE.match(text, position)
+        simple = _LOGICAL_LINE.match(text, position)
         if simple is not None:
             indent, word, code = simple.span(1)[1], simple[2], simple.span(3)[1]
             if code > indent:

@@ -110,7 +110,7 @@ def _view(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> ScopeV
         probe = index.edited(offset, offset, insertion) if insertion else index
         at = offset + insertion.find(PLACEHOLDER) if insertion else offset
         entry = probe.entry_at(at)
-        if not probe.entries[entry].facts.damaged:
+        if not probe.entries[entry].damaged:
             return _view_in(probe, entry, at, prefix)
         room -= len(probe.entries[entry].piece.text)
         if room < 0:
@@ -131,7 +131,7 @@ def _view_without_statement(index: ScopeIndex, offset: int, prefix: str, room: i
         probe = index.edited(start, end, statement)
         at = start + statement.find(PLACEHOLDER)
         entry = probe.entry_at(at)
-        if not probe.entries[entry].facts.damaged:
+        if not probe.entries[entry].damaged:
             seen = _view_in(probe, entry, at, prefix)
             left_out = index.text[start : offset - len(prefix.encode())] + b" " + index.text[offset:end]
             words = frozenset(word.decode("utf-8", "replace") for word in _WORD.findall(left_out))
@@ -204,7 +204,7 @@ def _view_in(index: ScopeIndex, entry: int, offset: int, prefix: str) -> ScopeVi
     position = _position(index, entry, local)
     frames = frames_of(index, entry, found.facts.scope_at(local), local)
     names, later = names_of(frames, _runs_later(index, entry, local, position, frames))
-    hatch = "syntax error" if found.facts.damaged else _hatch(index, entry, local)
+    hatch = "syntax error" if found.damaged else _hatch(index, entry, local)
     enclosing = frozenset().union(*(f.visible(False) for f in frames[1:] if f.kind is ScopeKind.CLASS))
     typed = frozenset({word_at(index.text, offset)})  # what is being typed at the cursor is not bound by that
     return ScopeView(
@@ -229,7 +229,7 @@ def names_read_at(index: ScopeIndex, offset: int) -> frozenset[str] | None:
     """The names that the identifier at byte `offset` may refer to, where it is finished; None where nobody knows."""
     entry = index.entry_at(offset)
     local = offset - index.starts[entry]
-    if index.entries[entry].facts.damaged or _hatch(index, entry, local) is not None:
+    if index.entries[entry].damaged or _hatch(index, entry, local) is not None:
         return None
     frames = frames_of(index, entry, index.entries[entry].facts.scope_at(local), local)
     return names_of(frames, _runs_later(index, entry, local, _position(index, entry, local), frames))[0]
@@ -243,7 +243,7 @@ def _leaf(index: ScopeIndex, entry: int, local: int) -> Node | None:
 
 def _position(index: ScopeIndex, entry: int, local: int) -> PositionKind:
     found = index.entries[entry]
-    if found.facts.damaged:
+    if found.damaged:
         return PositionKind.UNKNOWN
     line_start = found.piece.text.rfind(b"\n", 0, local) + 1
     leaf = _leaf(index, entry, local)

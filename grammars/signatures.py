@@ -111,7 +111,7 @@ def _rank(
 
 def _signatures(index: ScopeIndex) -> Iterator[Signature]:
     for number, entry in enumerate(index.entries):
-        if entry.facts.damaged:
+        if entry.damaged:
             continue
         headers = index.headers_of(number) if entry.piece.parents else []
         names = tuple(sorted(entry.facts.bound))
@@ -173,7 +173,7 @@ def _imported(
     """Declarations from other files of the names that are imported here and mentioned in the window."""
     lines: list[str] = []
     for entry in index.entries:
-        node = statement_of(entry) if not entry.facts.damaged else None
+        node = statement_of(entry) if not entry.damaged else None
         if node is None or node.type != "import_from_statement":
             continue
         module = node.child_by_field_name("module_name")

@@ -36,6 +36,10 @@
 (pattern_list (attribute) @attribute_target)
 (tuple_pattern (attribute) @attribute_target)
 
+; Names that come to exist everywhere: `gettext.install(...)`, `translations.install()`.
+((call function: (attribute attribute: (identifier) @install))
+  (#eq? @install "install"))
+
 ; Where names may come from nowhere.
 (import_from_statement (wildcard_import)) @hatch.star_import
 ((call function: (identifier) @hatch.call)

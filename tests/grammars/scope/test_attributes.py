@@ -99,7 +99,7 @@ def test_which_names_are_modules(imports: str, name: str, known: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["from b import *\n", "def __getattr__(name): ...\n", "globals()['x'] = 1\n", "x = (\n"]
+    "module", ["from b import *\n", "def __getattr__(name): ...\n", "globals()[x] = 1\n", "x = (\n"]
 )
 def test_modules_that_nobody_knows(module: str) -> None:
     assert attributes_of(module) is None

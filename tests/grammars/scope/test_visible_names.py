@@ -82,7 +82,12 @@ def test_line_endings(newline: str) -> None:
     [
         ("from os import *\n⌖", "star import"),
         ("exec(code)\n⌖", "exec()"),
-        ("globals()['x'] = 1\n⌖", "globals()"),
+        ("globals()[x] = 1\n⌖", "globals()"),
+        ("globals()['not a name'] = 1\n⌖", "globals()"),
+        ("globals()['x'].y, globals()[x] = 1\n⌖", "globals()"),
+        ("fill(globals())\n⌖", "globals()"),
+        ("fill(names=globals())\n⌖", "globals()"),
+        ("exec(code, globals())\n⌖", "globals()"),
         ("g = globals()\n⌖", "globals()"),
         ("locals().update(a)\n⌖", "locals()"),
         ("try:\n    ⌖\nexcept NameError: pass", "except NameError"),
@@ -103,6 +108,9 @@ def test_escape_hatches(code: str, reason: str) -> None:
     [
         "exec(code, {})\n⌖",
         "'x' in globals()\n⌖",
+        "globals()['x'] = 1\n⌖",
+        "hints = typing.get_type_hints(f, globals(), locals())\n⌖",
+        "timeit('x', globals=globals())\n⌖",
         "eval(code, globals())\n⌖",
         "def f(): return locals()\n⌖",
         "vars(x)\n⌖",
@@ -116,6 +124,15 @@ def test_escape_hatches(code: str, reason: str) -> None:
 def test_what_is_no_escape_hatch(code: str) -> None:
     offset = code.index("⌖")
     assert visible_names(code.replace("⌖", ""), offset).escape_hatch is None
+
+
+@pytest.mark.parametrize("where", ["", "def f():\n    ", "class A:\n    "])
+@pytest.mark.parametrize(
+    ("code", "name"), [("globals()['x'] = 1", "x"), ("builtins.x = 1", "x"), ("gettext.install('domain')", "_")]
+)
+def test_names_that_code_makes_global(where: str, code: str, name: str) -> None:
+    text = f"{where}{code}\nprint()\n"
+    assert name in visible_names(text, text.index(")\n", text.index("print"))).names
 
 
 def test_bindings_say_where_a_name_comes_from() -> None:
