@@ -1,6 +1,7 @@
 """A long day at the editor: thousands of requests, and what is left of memory, processes and unanswered questions.
 
-    python -m tests.benchmarks.soak [--model NAME] [--requests 20000] [--minutes 25] [--out FILE.json]
+    python -m tests.benchmarks.soak [--model NAME] [--requests 20000] [--minutes 25] [--per-document 500]
+        [--out FILE.json]
 
 Without a model the stub answers, and what is watched is the server. Requests are spread evenly over the minutes;
 documents come and go, a third of the requests are cancelled. Memory is judged by a line through the samples after
@@ -27,7 +28,6 @@ from tests.benchmarks.replay_server import COMMAND, ROOT, SETTINGS
 
 WARM_UP_S = 600.0
 """Memory that grows before is caches being filled."""
-PER_DOCUMENT = 500
 PATIENCE_S = 60
 """Counted in waits of a second: whoever is stopped together with the server finds hours gone."""
 BODY = "def total(values):\n    return sum(values)\n\n" * 50 + "result = "
@@ -63,7 +63,7 @@ class Memory:
 
 
 async def soak(
-    client: ReplayClient, requests: int, minutes: float, rng: random.Random, memory: Memory
+    client: ReplayClient, requests: int, minutes: float, per_document: int, rng: random.Random, memory: Memory
 ) -> tuple[int, int]:
     """Types, asks, cancels, opens and closes; how many requests there was time for, and how many had no answer."""
     pause = 60 * minutes / requests
@@ -71,9 +71,9 @@ async def soak(
     column = 0
     lines = BODY.count("\n")
     for number in range(requests):
-        uri = f"{URI}{number // PER_DOCUMENT}"
-        if number % PER_DOCUMENT == 0:
-            client.close(f"{URI}{number // PER_DOCUMENT - 1}")
+        uri = f"{URI}{number // per_document}"
+        if number % per_document == 0:
+            client.close(f"{URI}{number // per_document - 1}")
             client.open(BODY, uri)
             column = len("result = ")
         due = memory.began + number * pause
@@ -105,7 +105,7 @@ async def is_answered(answer: asyncio.Future[Reply]) -> bool:
     return False
 
 
-async def run(model: str | None, requests: int, minutes: float) -> dict[str, Any]:
+async def run(model: str | None, requests: int, minutes: float, per_document: int) -> dict[str, Any]:
     os.environ["PYTHONPATH"] = str(ROOT)
     load = os.getloadavg()
     client = (
@@ -115,7 +115,7 @@ async def run(model: str | None, requests: int, minutes: float) -> dict[str, Any
     )
     server = psutil.Process(client.process.pid)
     memory = Memory(server)
-    asked, unanswered = await soak(client, requests, minutes, random.Random(1), memory)
+    asked, unanswered = await soak(client, requests, minutes, per_document, random.Random(1), memory)
     memory.sample()
     seconds = time.monotonic() - memory.began
     statistics = (await client.command("draftwood.stats")).result
@@ -142,9 +142,10 @@ def main() -> None:
     parser.add_argument("--model", help="its name; without it the stub answers")
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--per-document", type=int, default=500, help="requests until the next one is opened")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    result = asyncio.run(run(arguments.model, arguments.requests, arguments.minutes))
+    result = asyncio.run(run(arguments.model, arguments.requests, arguments.minutes, arguments.per_document))
     result["commit"] = commit()
     print(json.dumps({name: value for name, value in result.items() if name != "samples"}, indent=1))
     if arguments.out:
