@@ -47,12 +47,30 @@ class _Surveyor:
         self._penalties = np.zeros(self._table.size, dtype=np.float32)
 
     def run(self) -> Survey:
+        lexical = self._state.lexical
+        if lexical.partial and lexical.in_code:
+            self._undecided(lexical.partial)
+        else:
+            self._decided(lexical)
+        return Survey(self._refused, self._penalties)
+
+    def _undecided(self, partial: bytes) -> None:
+        """Where the next byte says what a quote or a backslash means: only one that goes on with it makes it special,
+        before all others it has the meaning that it has before a blank."""
+        settled = self._state.read(b" ")
+        found = survey(settled.state)
+        self._refused = found.refused | settled.refused
+        self._penalties = np.minimum(found.penalties, np.float32(settled.penalty))
+        special = self._table.by_first_byte(b"\r\n" if partial == b"\\" else partial[:1])
+        self._refused[special], self._penalties[special] = False, 0.0
+        self._one_by_one(special)
+
+    def _decided(self, lexical: LexicalState) -> None:
         state, table = self._state, self._table
-        lexical = state.lexical
         names = state.names_for(lexical.kind, lexical.name, state.names) if lexical.word else None
         if state.pending is not None or (names is not None and lexical.word not in names):
             # A quote may open a string with the word as its prefix; a backslash may join lines or not.
-            special = lexical.partial or lexical.word in STRING_PREFIX_BEGINNINGS
+            special = lexical.word in STRING_PREFIX_BEGINNINGS
             for sign, ids in table.by_sign.items():
                 if sign == 0x5C or (special and sign in _VERIFIED_SIGNS):
                     self._one_by_one(ids)
@@ -61,7 +79,6 @@ class _Surveyor:
         for group in table.groups.values():
             self._group(group)
         self._one_by_one(table.irregular)
-        return Survey(self._refused, self._penalties)
 
     def _note(self, ids: NDArray[np.int32] | list[int], text: bytes) -> None:
         """All of `ids` do what `text` does."""
@@ -89,7 +106,7 @@ class _Surveyor:
         if names is None or not lexical.in_code or not lexical.word:
             self._note(group.ids, probe)  # no word here reads a name
             return
-        if any(sign in _VERIFIED_SIGNS for sign in group.prefix) or self._state.lexical.partial:
+        if any(sign in _VERIFIED_SIGNS for sign in group.prefix):
             self._one_by_one(group.ids)
             return
         pending = before.state.pending if not before.state.lexical.word else None

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grammars.vocabulary import Vocabulary
 
@@ -58,11 +59,13 @@ class TokenTable:
         self.size = vocabulary.size
         self.groups: dict[bytes, WordTokens] = {}
         by_sign: dict[int, list[int]] = {}
+        by_first: dict[int, list[int]] = {}
         irregular: list[int] = []
         for token, text in enumerate(vocabulary.tokens):
             match = _HEAD.match(text)
             if not text or match is None:
                 continue
+            by_first.setdefault(text[0], []).append(token)
             signs, word, rest = match.groups()
             visible = signs.lstrip(b" \t\f")
             if not word and visible in _UNDECIDED:
@@ -75,6 +78,11 @@ class TokenTable:
                     irregular.append(token)
         self.by_sign = {byte: np.asarray(ids, dtype=np.int32) for byte, ids in by_sign.items()}
         self.irregular = np.asarray(irregular, dtype=np.int32)
+        self._by_first = {byte: by_first.get(byte, []) for byte in b"\r\n'\""}
+
+    def by_first_byte(self, wanted: bytes) -> NDArray[np.int32]:
+        """int32[N]: the tokens that begin with one of `wanted`, of newlines and quotes."""
+        return np.asarray([token for byte in wanted for token in self._by_first[byte]], dtype=np.int32)
 
     def _add(self, token: int, signs: bytes, word: bytes, rest: bytes) -> None:
         group = self.groups.setdefault(signs, WordTokens(signs))
