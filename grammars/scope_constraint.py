@@ -36,7 +36,7 @@ ScopeMode = Literal["soft", "hard"]
 _ALWAYS = Names(
     [name.encode() for name in BUILTIN_NAMES | MODULE_NAMES] + [*KEYWORDS, b"match", b"case", b"type", b"_"]
 )
-_MOST_NODES = 20_000
+_MOST_NODES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
