@@ -24,6 +24,7 @@ from grammars.scope_facts import (
     ScopeKind,
     identifier,
     load_query,
+    mangled,
     visible,
 )
 from grammars.scope_namespaces import may_write, written_key
@@ -104,6 +105,7 @@ class _Collector:
             "hatch.call": self._call,
             "hatch.export": self._export,
             "hatch.module": self._module,
+            "expected": self._expects_name_error,
             "try": self._try,
             "with": self._with,
             "attribute_target": self._attribute,
@@ -373,10 +375,21 @@ class _Collector:
 
     def _try(self, node: Node) -> None:
         for clause in node.named_children:
-            if clause.type == "except_clause" and self._catches_name_error(clause):
+            if clause.type != "except_clause":
+                continue
+            caught = clause.child_by_field_name("value")
+            if caught is None or b"NameError" in self._source[caught.start_byte : caught.end_byte]:
                 body = field(node, "body")
                 start, end = body.start_byte - self._shift, body.end_byte - self._shift
                 self._hatches.append(Hatch("except NameError", start, end))
+                if caught is not None:
+                    self._expects_name_error(caught)
+
+    def _expects_name_error(self, node: Node) -> None:
+        """A function that expects such an error may define in itself what raises it."""
+        scope = self._scopes[self._scope]
+        if scope.kind is ScopeKind.FUNCTION:
+            self._hatches.append(Hatch("expected NameError", scope.start, scope.end))
 
     def _with(self, clause: Node) -> None:
         """A test may expect that a name does not exist: `with pytest.raises(NameError):`."""
@@ -385,10 +398,6 @@ class _Collector:
             start, end = body.start_byte - self._shift, body.end_byte - self._shift
             self._hatches.append(Hatch("expected NameError", start, end))
 
-    def _catches_name_error(self, clause: Node) -> bool:
-        caught = clause.child_by_field_name("value")
-        return caught is None or b"NameError" in self._source[caught.start_byte : caught.end_byte]
-
     # The result.
 
     def _facts(self) -> PieceFacts:
@@ -396,7 +405,9 @@ class _Collector:
         for index, scope in enumerate(self._scopes):
             if index or self._in_class:
                 for name in scope.globals & scope.bindings.keys():
-                    module_bindings.setdefault(name, []).extend(scope.bindings.pop(name))
+                    bindings = scope.bindings.pop(name)
+                    for spelled in {name, mangled(name, self._class_around(index))}:
+                        module_bindings.setdefault(spelled, []).extend(bindings)
             for name in scope.nonlocals & scope.bindings.keys():
                 bindings = scope.bindings.pop(name)
                 owner = self._owner(scope.parent, name)
@@ -422,6 +433,12 @@ class _Collector:
             deleted_after=frozenset(deleted) - after,
             attributes=frozenset(self._attributes),
         )
+
+    def _class_around(self, index: int) -> str:
+        """The name of the class around scope `index`; empty where the piece has none."""
+        while index > 0 and self._scopes[index].kind is not ScopeKind.CLASS:
+            index = self._scopes[index].parent
+        return self._scopes[index].name
 
     def _owner(self, index: int, name: str) -> Scope | None:
         """The function whose variable a `nonlocal` declaration in a scope below `index` means."""

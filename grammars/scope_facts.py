@@ -232,6 +232,13 @@ def identifier(text: bytes) -> str:
     return name if name.isascii() else unicodedata.normalize("NFKC", name)
 
 
+def mangled(name: str, owner: str) -> str:
+    """What a name in a class `owner` is called outside of it: only private ones change."""
+    private = name.startswith("__") and not name.endswith("__")
+    owner = owner.lstrip("_")
+    return f"_{owner}{name}" if private and owner else name
+
+
 def visible(scope: Scope, name: str, offset: int) -> bool:
     """Whether `name`, local to `scope`, may be bound when code at `offset` of that same scope runs.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from grammars.builtin_names import BUILTIN_NAMES, CLASS_BODY_NAMES, MODULE_NAMES
-from grammars.scope_facts import Binding, BindingKind, Scope, ScopeKind, visible
+from grammars.scope_facts import Binding, BindingKind, Scope, ScopeKind, mangled, visible
 from grammars.scope_index import ScopeIndex
 
 _EAGER = frozenset({ScopeKind.CLASS, ScopeKind.COMPREHENSION, ScopeKind.MODULE})
@@ -72,7 +72,7 @@ class Frame:
         if deferred:
             names = set().union(*(entries[i].facts.bound for i in self.members))
             if module:
-                names.update(*(entry.facts.module_bound for entry in entries))
+                names.update(*(self._module_bound(i) for i in range(len(entries))))
             return frozenset(names)
         names = set()
         for i in self.members:
@@ -83,7 +83,7 @@ class Frame:
                 names -= facts.deleted_after
             names |= facts.bound_after
         if module:
-            names.update(*(entry.facts.module_bound for entry in entries[: self.entry + 1]))
+            names.update(*(self._module_bound(i) for i in range(self.entry + 1)))
         root = entries[self.entry].facts.scopes[0]
         for name in root.bindings:
             if visible(root, name, self.offset):
@@ -91,6 +91,16 @@ class Frame:
             elif any(b.kind is BindingKind.DELETE and b.offset < self.offset for b in root.bindings[name]):
                 names.discard(name)
         return frozenset(names)
+
+    def _module_bound(self, i: int) -> frozenset[str]:
+        """The names that entry `i` binds in the module from inside of functions and classes."""
+        names = self.index.entries[i].facts.module_bound
+        if not any(name.startswith("__") for name in names):
+            return names
+        headers = self.index.headers_of(i)
+        facts = self.index.entries[headers[-1]].facts if headers else None
+        owner = facts.scopes[facts.body].name if facts is not None else ""
+        return names.union(mangled(name, owner) for name in names)
 
     def all_bindings(self) -> Iterator[tuple[str, Binding, int]]:
         """Every binding of this scope: name, binding, byte offset in the document."""

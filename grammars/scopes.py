@@ -93,38 +93,41 @@ def visible_names(text: str | bytes, offset: int) -> ScopeView:
 
 def view(index: ScopeIndex, offset: int) -> ScopeView:
     """The scope view of an indexed document at a byte offset."""
-    seen = _view(index, offset, _insertions(index, offset))
+    seen, room = _view_with(index, offset, _insertions(index, offset))
+    if seen is None:
+        seen = _view_without_statement(index, offset, room)
+    if seen is None:
+        seen = _view_in(index, index.entry_at(offset), offset, typed_prefix(index.text, offset))
     deeper = _deeper_indent(index.text, offset)
-    if deeper:
-        inside = _view(index, offset, [deeper + PLACEHOLDER])
-        if inside.position is not PositionKind.UNKNOWN:
-            return replace(seen, names=seen.names | inside.names, enclosing=seen.enclosing | inside.enclosing)
+    inside, _ = _view_with(index, offset, [deeper + PLACEHOLDER] if deeper else [])
+    if inside is not None:
+        return replace(seen, names=seen.names | inside.names, enclosing=seen.enclosing | inside.enclosing)
     return seen
 
 
-def _view(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> ScopeView:
-    """The view where the first of `insertions` stands with which the code around it can be read."""
-    prefix = typed_prefix(index.text, offset)
+def _view_with(index: ScopeIndex, offset: int, insertions: Iterable[bytes]) -> tuple[ScopeView | None, int]:
+    """The view where the first of `insertions` stands with which the code around it can be read, None where there is
+    none; and how many bytes of attempts are left."""
     room = _MOST_READ
     for insertion in insertions:
         probe = index.edited(offset, offset, insertion) if insertion else index
         at = offset + insertion.find(PLACEHOLDER) if insertion else offset
         entry = probe.entry_at(at)
         if not probe.entries[entry].damaged:
-            return _view_in(probe, entry, at, prefix)
+            return _view_in(probe, entry, at, typed_prefix(index.text, offset)), room
         room -= len(probe.entries[entry].piece.text)
         if room < 0:
             break
-    seen = _view_without_statement(index, offset, prefix, room)
-    return seen or _view_in(index, index.entry_at(offset), offset, prefix)
+    return None, room
 
 
-def _view_without_statement(index: ScopeIndex, offset: int, prefix: str, room: int) -> ScopeView | None:
+def _view_without_statement(index: ScopeIndex, offset: int, room: int) -> ScopeView | None:
     """The view where the statement around the cursor cannot be read, but the document can without it; looked for in
     `room` bytes of attempts.
 
     What the statement binds, or its parts bind for each other, nobody knows: all its words count as names.
     """
+    prefix = typed_prefix(index.text, offset)
     for start, end, statement in stand_ins(index.text, offset):
         if room < 0:
             return None

@@ -52,5 +52,8 @@
 ; sys.modules[__name__]
 ((subscript value: (attribute attribute: (identifier) @_modules) subscript: (identifier) @hatch.module)
   (#eq? @_modules "modules") (#eq? @hatch.module "__name__"))
+; assertRaises(NameError, function)
+((call arguments: (argument_list . (identifier) @expected))
+  (#any-of? @expected "NameError" "UnboundLocalError"))
 (try_statement) @try
 (with_statement (with_clause) @with)

@@ -92,6 +92,8 @@ def test_line_endings(newline: str) -> None:
         ("locals().update(a)\n⌖", "locals()"),
         ("try:\n    ⌖\nexcept NameError: pass", "except NameError"),
         ("try:\n    ⌖\nexcept: pass", "except NameError"),
+        ("def f():\n    def g(): ⌖\n    self.assertRaises(NameError, g)\n", "expected NameError"),
+        ("def f():\n    def g(): ⌖\n    try: g()\n    except NameError: pass\n", "expected NameError"),
         ("E._convert_('A', __name__, f)\n⌖", "_convert_()"),
         ("@enum.global_enum\nclass E: A = 1\n⌖", "global_enum()"),
         ("setattr(sys.modules[__name__], 'x', 1)\n⌖", "sys.modules[__name__]"),
@@ -116,6 +118,8 @@ def test_escape_hatches(code: str, reason: str) -> None:
         "vars(x)\n⌖",
         "try: pass\nexcept NameError: pass\n⌖",
         "with raises(NameError): pass\n⌖",
+        "def f():\n    with raises(NameError): pass\ndef g(): ⌖\n",
+        "def f():\n    try: pass\n    except: pass\n    ⌖\n",
         "with open('NameErrors'): ⌖",
         "try: pass\nexcept ValueError: ⌖",
         "class A:\n    locals().update(a)\n    def f(self): return ⌖",
@@ -133,6 +137,11 @@ def test_what_is_no_escape_hatch(code: str) -> None:
 def test_names_that_code_makes_global(where: str, code: str, name: str) -> None:
     text = f"{where}{code}\nprint()\n"
     assert name in visible_names(text, text.index(")\n", text.index("print"))).names
+
+
+def test_private_globals_are_mangled() -> None:
+    text = "class _A:\n    def f(self):\n        global __x\n        __x = 1\nprint()\n"
+    assert "_A__x" in visible_names(text, text.index(")\n", text.index("print"))).names
 
 
 def test_bindings_say_where_a_name_comes_from() -> None:
