@@ -45,6 +45,7 @@ class _Surveyor:
         self._table = state.constraint.table
         self._refused = np.zeros(self._table.size, dtype=np.bool_)
         self._penalties = np.zeros(self._table.size, dtype=np.float32)
+        self._flags = np.zeros(self._table.size, dtype=np.bool_)  # all False between two uses
 
     def run(self) -> Survey:
         lexical = self._state.lexical
@@ -80,14 +81,14 @@ class _Surveyor:
             self._group(group)
         self._one_by_one(table.irregular)
 
-    def _note(self, ids: NDArray[np.int32] | list[int], text: bytes) -> None:
+    def _note(self, ids: NDArray[np.int32], text: bytes) -> None:
         """All of `ids` do what `text` does."""
         effect = self._state.read(text)
         if effect.refused:
             self._refused[ids] = True
         self._lower(ids, effect.penalty)
 
-    def _lower(self, ids: NDArray[np.int32] | NDArray[np.int64] | list[int], penalty: float) -> None:
+    def _lower(self, ids: NDArray[np.int32], penalty: float) -> None:
         if penalty:
             self._penalties[ids] = np.minimum(self._penalties[ids], np.float32(penalty))
 
@@ -125,7 +126,7 @@ class _Surveyor:
             self._one_by_one(_closing_among(group, wrong))  # the sign behind the word decides
 
     def _lower_unknown(
-        self, group: WordTokens, wrong: NDArray[np.int64], written: bytes, lexical: LexicalState, names: Names
+        self, group: WordTokens, wrong: NDArray[np.int32], written: bytes, lexical: LexicalState, names: Names
     ) -> None:
         """Penalties for words that become unknown; a capital letter may count, and what is known of the function that
         is called."""
@@ -133,25 +134,32 @@ class _Surveyor:
         self._lower(wrong, penalties.of(kind, written or b"a"))
         capital = penalties.of(kind, b"A")
         if not written and capital:
-            self._lower(wrong[np.isin(wrong, np.asarray(group.capital, dtype=np.int64))], capital)
+            self._lower(wrong[self._table.capital[wrong]], capital)
         taken = self._state.taken_by(kind, lexical.owner, names)
         if taken is not None:
             self._lower(self._unknown_words(group, written, taken), penalties.load)
         if kind in (WordKind.ARGUMENT, WordKind.ELEMENT) and self._state.targets.own:
             others = self._unknown_words(group, written, self._state.targets)
-            self._lower(np.setdiff1d(wrong, others), penalties.load)
+            self._lower(self._without(wrong, others), penalties.load)
 
-    def _unknown_words(self, group: WordTokens, written: bytes, names: Names) -> NDArray[np.int64]:
+    def _unknown_words(self, group: WordTokens, written: bytes, names: Names) -> NDArray[np.int32]:
         """The tokens of a group whose word, behind what is `written` of it, is no name."""
         if not written.isascii():
-            return np.empty(0, dtype=np.int64)
-        wrong: NDArray[np.int64] | None = names.memo.get((group.prefix, written))
+            return np.empty(0, dtype=np.int32)
+        wrong: NDArray[np.int32] | None = names.memo.get((group.prefix, written))
         if wrong is None:
-            free = group.free_inside if written else group.free_first
-            right = frozenset(_known_words(group, written, names)).union(free)
-            wrong = np.fromiter((token for token in group.ids if token not in right), dtype=np.int64)
+            asked = group.asked_inside if written else group.asked_first
+            wrong = self._without(asked, np.asarray(_known_words(group, written, names), dtype=np.int32))
             names.memo[group.prefix, written] = wrong
         return wrong
+
+    def _without(self, ids: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Those of `ids` that are not among `others`."""
+        flags = self._flags
+        flags[others] = True
+        left = ids[~flags[ids]]
+        flags[others] = False
+        return left
 
 
 def _known_words(group: WordTokens, written: bytes, names: Names) -> list[int]:
@@ -174,6 +182,6 @@ def _known_words(group: WordTokens, written: bytes, names: Names) -> list[int]:
     return known
 
 
-def _closing_among(group: WordTokens, ids: NDArray[np.int64]) -> Iterable[int]:
+def _closing_among(group: WordTokens, ids: NDArray[np.int32]) -> Iterable[int]:
     wanted = set(ids.tolist())
     return [token for tokens in group.closing.values() for token in tokens if token in wanted]

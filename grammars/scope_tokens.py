@@ -8,7 +8,7 @@ know lexical states or scopes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,27 +20,25 @@ _UNDECIDED = frozenset({b"'", b"''", b'"', b'""', b"\\"})
 _IRREGULAR = re.compile(rb"[0-9A-Za-z_\x80-\xff'\"\\]")
 
 
-@dataclass
+@dataclass(frozen=True)
 class WordTokens:
     """The tokens that begin with one prefix of signs and blanks (maybe none) and a word.
 
     Attributes:
         ending: word -> tokens that end with the word, which the next token may go on with.
         closing: word -> tokens in which signs follow the word.
-        ids: all of them.
-        free_first: those whose word begins with a digit, or is not ASCII (names are compared in form NFKC, which
-            bytes cannot follow): never a name that is unknown.
-        free_inside: those whose word is not ASCII.
-        capital: those whose word begins with a capital letter.
+        ids: int32[N], all of them.
+        asked_first: int32[N], those whose word is no name where it is unknown: not the ones that begin with a digit,
+            nor those that are not ASCII (names are compared in form NFKC, which bytes cannot follow).
+        asked_inside: int32[N], the same where a part of the word stands before them: digits count.
     """
 
     prefix: bytes
-    ending: dict[bytes, list[int]] = field(default_factory=dict)
-    closing: dict[bytes, list[int]] = field(default_factory=dict)
-    ids: list[int] = field(default_factory=list)
-    free_first: list[int] = field(default_factory=list)
-    free_inside: list[int] = field(default_factory=list)
-    capital: list[int] = field(default_factory=list)
+    ending: dict[bytes, list[int]]
+    closing: dict[bytes, list[int]]
+    ids: NDArray[np.int32]
+    asked_first: NDArray[np.int32]
+    asked_inside: NDArray[np.int32]
 
 
 class TokenTable:
@@ -52,12 +50,14 @@ class TokenTable:
             before it left out of account; key 0 holds the tokens of blanks only.
         irregular: tokens that hold further words, or quotes, behind their first word, and those that end where only
             the next byte says what they mean (a quote may be one of three).
+        capital: bool[V], the tokens whose first word begins with a capital letter.
         size: of the vocabulary.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.size = vocabulary.size
-        self.groups: dict[bytes, WordTokens] = {}
+        self.capital = np.zeros(self.size, dtype=np.bool_)
+        words: dict[bytes, list[tuple[int, bytes, bytes]]] = {}
         by_sign: dict[int, list[int]] = {}
         by_first: dict[int, list[int]] = {}
         irregular: list[int] = []
@@ -73,9 +73,11 @@ class TokenTable:
             elif visible or not word:
                 by_sign.setdefault(visible[0] if visible else 0, []).append(token)
             if word:
-                self._add(token, signs, word, rest)
+                words.setdefault(signs, []).append((token, word, rest))
+                self.capital[token] = word.isascii() and word[:1].isupper()
                 if _IRREGULAR.search(rest):
                     irregular.append(token)
+        self.groups = {signs: _group(signs, tokens) for signs, tokens in words.items()}
         self.by_sign = {byte: np.asarray(ids, dtype=np.int32) for byte, ids in by_sign.items()}
         self.irregular = np.asarray(irregular, dtype=np.int32)
         self._by_first = {byte: by_first.get(byte, []) for byte in b"\r\n'\""}
@@ -84,15 +86,19 @@ class TokenTable:
         """int32[N]: the tokens that begin with one of `wanted`, of newlines and quotes."""
         return np.asarray([token for byte in wanted for token in self._by_first[byte]], dtype=np.int32)
 
-    def _add(self, token: int, signs: bytes, word: bytes, rest: bytes) -> None:
-        group = self.groups.setdefault(signs, WordTokens(signs))
-        group.ids.append(token)
-        words = group.closing if rest else group.ending
-        words.setdefault(word, []).append(token)
-        if not word.isascii():
-            group.free_inside.append(token)
-            group.free_first.append(token)
-        elif word[:1].isdigit():
-            group.free_first.append(token)
-        elif word[:1].isupper():
-            group.capital.append(token)
+
+def _group(signs: bytes, tokens: list[tuple[int, bytes, bytes]]) -> WordTokens:
+    """The group of tokens, each with its word and what stands behind that."""
+    ending: dict[bytes, list[int]] = {}
+    closing: dict[bytes, list[int]] = {}
+    for token, word, rest in tokens:
+        (closing if rest else ending).setdefault(word, []).append(token)
+    inside = [(token, word) for token, word, _ in tokens if word.isascii()]
+    return WordTokens(
+        prefix=signs,
+        ending=ending,
+        closing=closing,
+        ids=np.asarray([token for token, _, _ in tokens], dtype=np.int32),
+        asked_first=np.asarray([token for token, word in inside if not word[:1].isdigit()], dtype=np.int32),
+        asked_inside=np.asarray([token for token, _ in inside], dtype=np.int32),
+    )
