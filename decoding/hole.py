@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LINE_END = re.compile(r"\r\n|\n|\r")
 NEIGHBOURHOOD = 16_384
@@ -18,53 +18,108 @@ STYLE_LINES = 150
 
 _CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 _IN_CODE = re.compile(r"""#[^\n]*|\"\"\"|'''|["'()\[\]{}]""")
+_IN_FIELD = re.compile(r"""\"\"\"|'''|["'()\[\]{}\n]""")
 _IN_STRING = {
     "'": re.compile(r"\\.|'|\n", re.DOTALL),
     '"': re.compile(r'\\.|"|\n', re.DOTALL),
     "'''": re.compile(r"\\.|'''", re.DOTALL),
     '"""': re.compile(r'\\.|"""', re.DOTALL),
 }
+_IN_FORMATTED = {quote: re.compile(r"\{\{|\{|" + inside.pattern, re.DOTALL) for quote, inside in _IN_STRING.items()}
+_FORMATTED = re.compile(r"(?:\b|\A)[rR]?[fFtT][rR]?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A bracket, a string or a field of a string that is open."""
+
+    closer: str
+    formatted: bool = False
+    """Whether it is a string whose braces hold code."""
+    at: int = -1
+    """Where it was opened; before the piece that is looked at: -1."""
+
+    @property
+    def is_string(self) -> bool:
+        """Whether what stands in it is text."""
+        return self.closer in _IN_STRING
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a piece of code opens and closes. Strings and comments do not count."""
+    """What a piece of code opens and closes. Brackets in strings and comments do not count."""
 
-    opened: tuple[str, ...]
-    """Closers that are still owed at the end, innermost last."""
+    open: tuple[Opened, ...]
+    """What is open at the end, innermost last."""
     unmatched: tuple[tuple[int, str], ...]
     """Closers and quotes, each with its index, that end something opened before the piece."""
-    quote: str
-    """The quote of the string that is open at the end, "" outside of strings."""
 
     @property
     def balanced(self) -> bool:
         """Whether a statement can end here."""
-        return not self.opened and not self.quote
+        return not self.open
+
+    @property
+    def quote(self) -> str:
+        """The quote of the string whose text the end stands in, "" in code."""
+        return self.open[-1].closer if self.open and self.open[-1].is_string else ""
+
+    @property
+    def inside(self) -> tuple[Opened, ...]:
+        """The outermost string that the end stands in, and everything that is open in it."""
+        first = next((number for number, opened in enumerate(self.open) if opened.is_string), len(self.open))
+        return tuple(replace(opened, at=-1) for opened in self.open[first:])
 
 
-def scan(code: str, quote: str = "") -> Scan:
-    """Brackets and quotes of `code` (lines end in \\n), which starts inside a string if `quote` is given."""
-    opened: list[str] = []
+def scan(code: str, inside: tuple[Opened, ...] = ()) -> Scan:
+    """Brackets and quotes of `code` (lines end in \\n), which starts `inside` of strings and their fields."""
+    stack = list(inside)
+    owed = len(stack)  # so many were opened before the piece
     unmatched: list[tuple[int, str]] = []
-    inherited = bool(quote)
     position = 0
-    while match := (_IN_STRING[quote] if quote else _IN_CODE).search(code, position):
-        token, position = match.group(), match.end()
-        if quote:
-            if token == quote and inherited:
-                unmatched.append((match.start(), token))
-            if token in (quote, "\n"):
-                quote, inherited = "", False
+
+    def close(depth: int, match: re.Match[str]) -> None:
+        """Everything from `depth` on ends."""
+        nonlocal owed
+        if depth < owed and match[0] != "\n":
+            unmatched.append((match.start(), match[0]))
+        del stack[depth:]
+        owed = min(owed, depth)
+
+    while match := _pattern(stack).search(code, position):
+        token, position = match[0], match.end()
+        strings = [depth for depth, opened in enumerate(stack) if opened.is_string]
+        if token == "\n":
+            close(strings[-1] if len(stack[strings[-1]].closer) == 1 else len(stack), match)
+        elif stack and stack[-1].is_string:
+            if token == stack[-1].closer:
+                close(len(stack) - 1, match)
+            elif token == "{":
+                stack.append(Opened("}", at=match.start()))
         elif token in _IN_STRING:
-            quote = token
+            same = [depth for depth in strings if stack[depth].closer == token]
+            if same:
+                close(same[-1], match)
+            else:
+                formatted = _FORMATTED.search(code[max(0, match.start() - 3) : match.start()]) is not None
+                stack.append(Opened(token, formatted, match.start()))
         elif token in _CLOSER_OF:
-            opened.append(_CLOSER_OF[token])
-        elif opened and opened[-1] == token:
-            opened.pop()
+            stack.append(Opened(_CLOSER_OF[token], at=match.start()))
+        elif stack and stack[-1].closer == token:
+            close(len(stack) - 1, match)
         elif token[0] != "#":
             unmatched.append((match.start(), token))
-    return Scan(tuple(opened), tuple(unmatched), quote)
+    return Scan(tuple(stack), tuple(unmatched))
+
+
+def _pattern(stack: list[Opened]) -> re.Pattern[str]:
+    """What counts where the last of `stack` is the innermost that is open."""
+    if not stack:
+        return _IN_CODE
+    innermost = stack[-1]
+    if innermost.is_string:
+        return (_IN_FORMATTED if innermost.formatted else _IN_STRING)[innermost.closer]
+    return _IN_FIELD if any(opened.is_string for opened in stack) else _IN_CODE
 
 
 LINE_BYTES = 1_000
@@ -72,17 +127,16 @@ LINE_BYTES = 1_000
 
 
 def closed_already(data: bytes, offset: int) -> int:
-    """How many bytes right behind the cursor close what is open in its line: `)` of `print(|)`, `"` of `x = "|"`.
+    """How many bytes right behind the cursor close what is open in its line: `)` of `print(|)`, `}"` of `f"{|}"`.
 
     Editors type them together with the opening one. A text for the cursor writes its own, which take their place.
     """
     near = data[max(0, offset - LINE_BYTES) : offset].decode("utf-8", "replace")
-    found = scan(LINE_END.split(near)[-1])
     size = 0
-    for closer in (found.quote, *reversed(found.opened)):
-        if not data.startswith(closer.encode(), offset + size):
+    for opened in reversed(scan(LINE_END.split(near)[-1]).open):
+        if not data.startswith(opened.closer.encode(), offset + size):
             break
-        size += len(closer)
+        size += len(opened.closer)
     return size
 
 
@@ -121,8 +175,8 @@ class Hole:
     newline: str
     indent: str
     """One level of indentation in this file: a tab or some spaces."""
-    quote: str
-    """The quote of a string that is open at the cursor (judged by its line alone)."""
+    inside: tuple[Opened, ...]
+    """The string that is open at the cursor, and what is open in it (judged by its line alone)."""
 
     @classmethod
     def at(cls, text: str, offset: int) -> Hole:
@@ -142,7 +196,7 @@ class Hole:
             below=tuple(below),
             newline=max(ends, key=ends.__getitem__, default="\n"),
             indent=_indent_unit([*above[-STYLE_LINES:], *below[:STYLE_LINES]]),
-            quote=scan(before).quote,
+            inside=scan(before).inside,
         )
 
     @property

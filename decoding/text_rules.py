@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from decoding.hole import Hole, indentation, opens_block, scan, statements
+from decoding.hole import Hole, Opened, indentation, opens_block, scan, statements
 
 Rule = Callable[[str, Hole], str]
 
@@ -98,16 +98,17 @@ def cut_half_line(text: str, hole: Hole) -> str:
             return "\n".join(kept)
     if any(line.strip() for line in whole):
         return "\n".join(whole)
-    return "\n".join([*whole, _cut_half_word(last, "" if whole else hole.quote)])
+    return "\n".join([*whole, _cut_half_word(last, () if whole else hole.inside)])
 
 
-def _cut_half_word(line: str, quote: str) -> str:
+def _cut_half_word(line: str, inside: tuple[Opened, ...]) -> str:
     """Drops a half-written word or string, then operators that wait for an operand."""
-    state = scan(line, quote)
-    if state.quote and state.quote == quote and not state.unmatched:
+    state = scan(line, inside)
+    if state.quote and state.open == inside and not state.unmatched:
         return line[: line.rfind(" ")] if " " in line.strip() else line
-    if state.quote:
-        return _WAITING.sub("", re.sub(r"\b[bfruBFRU]{1,2}$", "", line[: line.rfind(state.quote)]))
+    begun = next((opened for opened in state.open if opened.is_string and opened.at >= 0), None)
+    if begun is not None:
+        return _WAITING.sub("", re.sub(r"\b[bfrtuBFRTU]{1,2}$", "", line[: begun.at]))
     cut = _HALF_WORD.sub("", line)
     return _WAITING.sub("", cut) if cut.strip() else line
 
@@ -241,7 +242,7 @@ _PARAGRAPH_END = re.compile(r"(?<=\S)[ \t]*\n[ \t]*\n\s*?(?=^[^\s)\]}])", re.MUL
 
 def within_paragraph(text: str, hole: Hole) -> str:
     """Ends, at the top level, at the blank line before the next top-level statement: nothing dedents there."""
-    if hole.before[:1].isspace() or hole.quote:
+    if hole.before[:1].isspace() or hole.inside:
         return text
     for match in _PARAGRAPH_END.finditer(hole.before + text, len(hole.before)):
         if scan((hole.before + text)[: match.start()]).balanced:

@@ -69,7 +69,7 @@ def cover(text: str, hole: Hole) -> tuple[str, int]:
         head = text.split("\n", 1)[0]
         if head.rstrip().endswith(after):
             return text, len(after)
-        owed_by_text = not replaced and not rest.strip(")]}\"'") and not scan(text, hole.quote).unmatched
+        owed_by_text = not replaced and not rest.strip(")]}\"'") and not scan(text, hole.inside).unmatched
         if not owed_by_text:
             text = head.rstrip()
             replaced, _ = _closers(text, hole)
@@ -84,7 +84,7 @@ def cover(text: str, hole: Hole) -> tuple[str, int]:
 def _closers(text: str, hole: Hole) -> tuple[int, int]:
     """How many characters after the cursor are closers that `text` writes too, and where its last one ends."""
     replaced = written = 0
-    for index, token in scan(text, hole.quote).unmatched:
+    for index, token in scan(text, hole.inside).unmatched:
         ahead = hole.after[replaced:]
         start = replaced + len(ahead) - len(ahead.lstrip(" \t"))
         if not hole.after.startswith(token, start):

@@ -96,7 +96,9 @@ def test_a_keystroke_keeps_the_tokens_before_it(layout) -> None:
     assert shared >= len(one) - 4
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ('"', '"'), ("{[", "]}"), ('"""', '"""')])
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("(", ")"), ('"', '"'), ("{[", "]}"), ('"""', '"""'), ('(f"{', '}")')]
+)
 def test_a_closer_that_an_editor_types_changes_no_token_before_it(layout, opening, closing) -> None:
     before, after = b"value = compute", b"\nprint(value)\n"
     prompt = layout.infill(before + after, len(before), 100, 100)
@@ -114,6 +116,9 @@ def test_a_closer_that_an_editor_types_changes_no_token_before_it(layout, openin
         ('print("|")', '")'),
         ('"""|"""', '"""'),
         ("d = {'|'}", "'}"),
+        ('print(f"{|}")', '}")'),
+        ('print(f"{a[|]}")', ']}")'),
+        ('print("{|}")', ""),
         ("f(|", ""),
         ("f(|]", ""),
         ("f(| )", ""),

@@ -13,6 +13,7 @@ A case reads
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoding.hole import Hole, scan, statements
+from decoding.hole import Hole, Opened, scan, statements
 from decoding.trimming import trim
 
 GOLDEN = sorted((Path(__file__).parent / "trimming").glob("*.txt"))
@@ -135,10 +136,42 @@ def test_lone_surrogates_are_survived() -> None:
 
 def test_scan_ignores_brackets_in_strings_and_comments() -> None:
     state = scan("f(')', \"]\", # )\n  {")
-    assert state.opened == (")", "}")
+    assert [opened.closer for opened in state.open] == [")", "}"]
     assert state.unmatched == ()
-    assert scan("abc'", "'").unmatched == ((3, "'"),)
+    assert scan("abc'", (Opened("'"),)).unmatched == ((3, "'"),)
     assert scan("'''it's").quote == "'''"
+
+
+@pytest.mark.parametrize(
+    ("code", "closers"),
+    [
+        ('print(f"{', ')"}'),
+        ('print(f"{a[', ')"}]'),
+        ('print("{', ')"'),
+        ('print(f"{{', ')"'),
+        ('print(rf"{a}', ')"'),
+        ('print(f"{a!r:>{', ')"}}'),
+        ('f\'{x["a"]', "'}"),
+        ("f'{x[\"a", "'}]\""),
+        ("f'{a'", ""),
+        ("f'{a\nb", ""),
+        ("f'''{a\nb", "'''}"),
+        ("elf'{", "'"),
+        ("{# (", "}"),
+    ],
+)
+def test_fields_of_strings_are_code(code: str, closers: str) -> None:
+    assert "".join(opened.closer for opened in scan(code).open) == closers
+
+
+@given(st.text(alphabet="f'\"(){}[]a\n#\\", max_size=24), st.integers(0, 24))
+def test_a_scan_goes_on_where_another_ended(code: str, cut: int) -> None:
+    if "'" in code[:cut][-2:] or '"' in code[:cut][-2:] or code[:cut][-1:] in ("f", "\\", "{"):
+        return  # in the middle of what is read as one
+    whole, first = scan(code), scan(code[:cut])
+    if first.inside != tuple(replace(opened, at=-1) for opened in first.open) or "#" in code:
+        return  # brackets around are not handed over, and a comment is not
+    assert scan(code[cut:], first.inside).inside == whole.inside
 
 
 def test_statements_join_brackets_strings_and_backslashes() -> None:
