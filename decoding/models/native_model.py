@@ -179,6 +179,8 @@ class NativeModel:
     def prefill(self, token_ids: Sequence[int], cache: KVCache, cancelled: CancelledCheck) -> None:
         """See `TargetModel.prefill`."""
         own = _own(cache)
+        if len(token_ids) > PREFILL_CHUNK:
+            self._packed.let_go()  # at most 3 ms of some hundred
         check = binding.CancelCheck(lambda: int(cancelled()))
         for start in range(0, len(token_ids), PREFILL_CHUNK):
             tokens = np.asarray(token_ids[start : start + PREFILL_CHUNK], dtype=np.int32)

@@ -257,7 +257,8 @@ class PackedFile:
             self._tensors: dict[str, dict[str, Any]] = self.header["tensors"]
             if size != self._base + self._tensors["end"]["offset"]:
                 raise BadWeights(f"{path} is cut short")
-            self._bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+            self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._bytes = np.frombuffer(self._mapping, dtype=np.uint8)
             mapped = self._tensors.get("embedding.weights", self._tensors["end"])
             self._resident = _read_into_huge_pages(file, self._base + mapped["offset"])
 
@@ -265,6 +266,13 @@ class PackedFile:
     def nbytes(self) -> int:
         """Size of the file in bytes."""
         return len(self._bytes)
+
+    def let_go(self) -> None:
+        """Give the pages of single rows that were read back to the system, which keeps them in its file cache; else a
+        process grows with every token that it meets for the first time, by the 64 KiB around its row."""
+        start = -(-len(self._resident) // mmap.PAGESIZE) * mmap.PAGESIZE
+        if len(self._resident) and start < self.nbytes and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapping.madvise(mmap.MADV_DONTNEED, start, self.nbytes - start)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors

@@ -343,3 +343,10 @@ def test_memory_stays_flat(model: NativeModel) -> None:
     some_requests()
     before = some_requests()
     assert some_requests() - before < 4 << 20
+
+    def test_rows_that_were_let_go_are_read_again(self, folder: Path, model: NativeModel) -> None:
+        packed = packed_weights(folder, model.architecture, lambda _fraction: None)
+        before = {name: packed.tensor(name).copy() for name in packed.header["tensors"] if name != "end"}
+        packed.let_go()
+        assert before
+        assert all((packed.tensor(name) == values).all() for name, values in before.items())
