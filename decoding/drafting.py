@@ -37,25 +37,31 @@ class Drafting:
         Raises UnknownModel, ModelError or TokenizerMismatch.
         """
         self._encode = model.encode
+        self._vocabulary = model.vocabulary
+        self.draft_model: ModelDrafter | None = None
+        draft_name = _draft_model_name(options)
+        if draft_name is not None:
+            self.draft_model = _model_drafter(model, draft_name, options, capacity, progress)
+        self.unlearn()
+        self._measured: MeasuredBudget | None = None
+        if options.drafter != "none" and not options.tree_nodes:
+            self._measured = _measured_budget(model, options, progress)
+
+    def unlearn(self) -> None:
+        """Begin with drafters that no request has taught anything, for comparisons in which none may help the next."""
         self._written: tuple[str, str] | None = None  # the document that is written in, and its text
         self.lookup = LookupSource()
-        recycle = RecycleSource(successors_for(model.vocabulary))
-        size, ends = model.vocabulary.size, model.vocabulary.end
+        recycle = RecycleSource(successors_for(self._vocabulary))
+        size, ends = self._vocabulary.size, self._vocabulary.end
         self._drafters: dict[str, list[Drafter]] = {
             "none": [],
             "auto": [GuardedDrafter(GrowingDrafter([self.lookup, recycle], ends), size)],
             "lookup": [GuardedDrafter(GrowingDrafter([self.lookup], ends), size)],
             "recycle": [GuardedDrafter(GrowingDrafter([recycle], ends), size)],
         }
-        self.draft_model: ModelDrafter | None = None
-        draft_name = _draft_model_name(options)
-        if draft_name is not None:
-            self.draft_model = _model_drafter(model, draft_name, options, capacity, progress)
+        if self.draft_model is not None:
             self._drafters["model"] = [GuardedDrafter(self.draft_model, size)]
             self._drafters["auto"].append(GuardedDrafter(PayingDrafter(self.draft_model), size))
-        self._measured: MeasuredBudget | None = None
-        if options.drafter != "none" and not options.tree_nodes:
-            self._measured = _measured_budget(model, options, progress)
 
     def drafters(self, options: EngineOptions) -> list[Drafter]:
         """The drafters of a request. Raises UnknownModel where no draft model was loaded and one is asked for."""

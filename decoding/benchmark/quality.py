@@ -188,13 +188,15 @@ def run_quality(
     Stops after `seconds` with what there is then. Only points that every variant completed are returned.
     """
     ends = time.monotonic() + seconds
+    for _ in assistant.prepare():  # as a worker does before anybody types
+        pass
     points = [(name, point) for name, count in counts.items() for point in SETS[name](skip + count)[skip:]]
     total = len(points) * len(variants)
     whole: list[Result] = []
     for number, (name, point) in enumerate(points):
         of_point = {}
         for place in range(len(variants)):
-            # What drafters learn from one variant serves the next: each goes first equally often.
+            # What one variant reads into the caches serves the next: each goes first equally often.
             variant = variants[(number + place) % len(variants)]
             progress(number * len(variants) + place, total, name)
             result = file.found.get(f"{point.id}|{variant}")
@@ -212,6 +214,7 @@ def run_quality(
 
 def _result(assistant: Assistant, name: str, point: Point, variant: str) -> Result:
     options = assistant.options.model_copy(update=dict(VARIANTS[variant]))
+    assistant.writer.drafting.unlearn()  # who writes a text a second time takes half the passes
     completion = complete_point(assistant, point, options)
     imports: tuple[Replacement, ...] = ()
     if options.scope != "off" and options.imports and completion.text:

@@ -23,7 +23,6 @@ from decoding.assistant import Assistant
 from decoding.benchmark.figures import Figure, bootstrap, ratio_of_sums
 from decoding.benchmark.quality import VARIANTS, complete_point
 from decoding.benchmark.quality_points import SETS, Point
-from decoding.drafting import Drafting
 from decoding.engine import Guide
 from decoding.messages import Completion, EngineOptions, Snapshot
 from decoding.prompts import Prompt
@@ -48,8 +47,7 @@ class SwitchedAssistant(Assistant):
 
     def forget_drafts(self) -> None:
         """New drafters, that know nothing of former requests."""
-        fixed = self.options.model_copy(update={"tree_nodes": 1})  # with a budget that measures nothing
-        self.writer.drafting = Drafting(self.model, fixed, self.writer.pool.capacity, lambda _: None)
+        self.writer.drafting.unlearn()
 
     def _guide(self, prompt: Prompt, snapshot: Snapshot, options: EngineOptions) -> Guide:
         guide = super()._guide(prompt, snapshot, options)
