@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from decoding.budget import FixedBudget
 from decoding.draft_tree import DraftTree
 from decoding.engine import Guide, generate
 from decoding.sampling import Sampling, best_tokens, choose, draw, support
-from grammars.constraint import bitmask_to_bool
+from grammars.constraint import Bitmask, bitmask_of, bitmask_to_bool
 from tests.decoding.fakes import END, VOCAB, DislikeConstraint, ParityConstraint, ScriptedDrafter, tiny_model
 
 
@@ -176,21 +178,64 @@ def test_nothing_allowed_is_nothing_chosen() -> None:
     assert best_tokens(logits, Nothing(1), 3) == []
 
 
-def test_greedy_asks_the_mask_only_when_the_best_are_refused() -> None:
-    class Counted(ParityConstraint):
-        asked = 0
+@dataclass(frozen=True)
+class TableConstraint(ParityConstraint):
+    """Permits and dislikes what it is told to, of a vocabulary of any size; counts how often its mask was asked for."""
 
-        def allowed(self):  # type: ignore[no-untyped-def]
-            type(self).asked += 1
-            return super().allowed()
+    last: int = 0
+    permitted: frozenset[int] = frozenset()
+    disliked: dict[int, float] = field(default_factory=dict)
+    size: int = VOCAB
+    asked: list[str] = field(default_factory=list)
 
-    logits = torch.arange(VOCAB, dtype=torch.float32)
-    best = logits.topk(8)
-    lists = best.indices.tolist(), best.values.tolist()
-    assert choose(logits, *lists, Counted(4), Sampling(), [4]) == VOCAB - 1
-    assert Counted.asked == 0
-    assert choose(logits, *lists, Counted(5), Sampling(), [5]) == 29  # after an odd token: below 30
-    assert Counted.asked == 1
+    def permits(self, token: int) -> bool:
+        return token in self.permitted
+
+    def allowed(self) -> Bitmask:
+        self.asked.append("mask")
+        return bitmask_of(sorted(self.permitted), self.size)
+
+    def penalty(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array(list(self.disliked), dtype=np.int32), np.array(list(self.disliked.values()), dtype=np.float32)
+
+    def penalty_of(self, token: int) -> float:
+        return self.disliked.get(token, 0.0)
+
+
+def best_of(row: torch.Tensor, count: int) -> tuple[list[int], list[float]]:
+    """As the kernels rank: ties go to the lower id."""
+    ids = np.argsort(-row.numpy(), kind="stable")[:count].tolist()
+    return ids, row[ids].tolist()
+
+
+@pytest.mark.parametrize(("rank", "asked"), [(0, 0), (7, 0), (8, 0), (200, 0), (400, 1), (699, 1)])
+def test_greedy_asks_the_mask_only_when_many_are_refused(rank: int, asked: int) -> None:
+    row = torch.arange(700, 0, -1, dtype=torch.float32)
+    state = TableConstraint(permitted=frozenset({rank, 699}), size=700)
+    assert choose(row, *best_of(row, 8), state, Sampling(), [1]) == rank
+    assert len(state.asked) == asked
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(2, 600),
+    st.integers(1, 9),
+    st.sampled_from([1, 5, 100]),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_greedy_is_the_best_of_all(
+    seed: int, size: int, count: int, levels: int, permitted: float, disliked: float
+) -> None:
+    chance = np.random.default_rng(seed)
+    row = torch.from_numpy(chance.integers(0, levels, size).astype(np.float32))  # with ties
+    allowed = frozenset(np.flatnonzero(chance.random(size) < permitted).tolist())
+    lowered = {token: -float(chance.integers(1, 5)) for token in np.flatnonzero(chance.random(size) < disliked)}
+    state = TableConstraint(permitted=allowed, disliked=lowered, size=size)
+    scores = {token: float(row[token]) + lowered.get(token, 0.0) for token in sorted(allowed)}
+    expected = max(scores, key=scores.__getitem__) if scores else None
+    assert choose(row, *best_of(row, count), state, Sampling(), [1]) == expected
 
 
 def test_a_row_is_never_written_to() -> None:
