@@ -74,6 +74,7 @@ class Scan:
 def scan(code: str, inside: tuple[Opened, ...] = ()) -> Scan:
     """Brackets and quotes of `code` (lines end in \\n), which starts `inside` of strings and their fields."""
     stack = list(inside)
+    strings = [depth for depth, opened in enumerate(stack) if opened.is_string]  # where they are in the stack
     owed = len(stack)  # so many were opened before the piece
     unmatched: list[tuple[int, str]] = []
     position = 0
@@ -84,11 +85,12 @@ def scan(code: str, inside: tuple[Opened, ...] = ()) -> Scan:
         if depth < owed and match[0] != "\n":
             unmatched.append((match.start(), match[0]))
         del stack[depth:]
+        while strings and strings[-1] >= depth:
+            strings.pop()
         owed = min(owed, depth)
 
-    while match := _pattern(stack).search(code, position):
+    while match := _pattern(stack, bool(strings)).search(code, position):
         token, position = match[0], match.end()
-        strings = [depth for depth, opened in enumerate(stack) if opened.is_string]
         if token == "\n":
             close(strings[-1] if len(stack[strings[-1]].closer) == 1 else len(stack), match)
         elif stack and stack[-1].is_string:
@@ -102,6 +104,7 @@ def scan(code: str, inside: tuple[Opened, ...] = ()) -> Scan:
                 close(same[-1], match)
             else:
                 formatted = _FORMATTED.search(code[max(0, match.start() - 3) : match.start()]) is not None
+                strings.append(len(stack))
                 stack.append(Opened(token, formatted, match.start()))
         elif token in _CLOSER_OF:
             stack.append(Opened(_CLOSER_OF[token], at=match.start()))
@@ -112,14 +115,11 @@ def scan(code: str, inside: tuple[Opened, ...] = ()) -> Scan:
     return Scan(tuple(stack), tuple(unmatched))
 
 
-def _pattern(stack: list[Opened]) -> re.Pattern[str]:
-    """What counts where the last of `stack` is the innermost that is open."""
-    if not stack:
-        return _IN_CODE
-    innermost = stack[-1]
-    if innermost.is_string:
-        return (_IN_FORMATTED if innermost.formatted else _IN_STRING)[innermost.closer]
-    return _IN_FIELD if any(opened.is_string for opened in stack) else _IN_CODE
+def _pattern(stack: list[Opened], in_string: bool) -> re.Pattern[str]:
+    """What counts where the last of `stack` is the innermost that is open, anywhere `in_string`."""
+    if stack and stack[-1].is_string:
+        return (_IN_FORMATTED if stack[-1].formatted else _IN_STRING)[stack[-1].closer]
+    return _IN_FIELD if in_string else _IN_CODE
 
 
 LINE_BYTES = 1_000

@@ -174,6 +174,11 @@ def test_a_scan_goes_on_where_another_ended(code: str, cut: int) -> None:
     assert scan(code[cut:], first.inside).inside == whole.inside
 
 
+@pytest.mark.parametrize("piece", ["(", "([{", 'f"{(', "(\n", "'''(", "f'{", ")", "'"])
+def test_a_scan_reads_each_character_once(piece: str) -> None:
+    scan(piece * 200_000)  # would take an hour where every token looked at everything that is open
+
+
 def test_statements_join_brackets_strings_and_backslashes() -> None:
     lines = ["x = (", "  1)", "y = \\", "  2", "", "'''", "z", "'''", "w"]
     assert [index for index, _ in statements(lines)] == [0, 2, 5, 8]
