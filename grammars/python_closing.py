@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from grammars.python_lexer import Mode, Utf8
 from grammars.python_right import RightContext
 from grammars.python_states import State
-from grammars.python_strings import CharacterName, Escape, HexDigits, Literal, Opening, String
+from grammars.python_strings import Literal, Opening, OpenString, level_of
 
 CLOSING = re.compile(rb"[)\]}'\"]")
 _BLANKS = b" \t"
@@ -27,32 +26,6 @@ class Over:
 
 
 OVER = Over()
-
-
-@dataclass(frozen=True, slots=True)
-class OpenString:
-    """A string: how many f-strings are open in its text, itself included, and whether it is one."""
-
-    level: int
-    formatted: bool
-
-    @classmethod
-    def of(cls, mode: Mode) -> OpenString | None:
-        """The string in whose text the lexer is, None in code."""
-        level, mode = _level(mode)
-        if isinstance(mode, Opening):
-            formatted = "f" in mode.style.letters
-            return cls(level + formatted, formatted)
-        if isinstance(mode, Literal):
-            return cls(level, True) if mode.seen != "{" else None
-        return cls(level, False) if isinstance(mode, String) else None
-
-    def is_left(self, mode: Mode) -> bool:
-        """Whether the string is over where the lexer is in `mode`."""
-        level, mode = _level(mode)
-        if isinstance(mode, Opening):
-            return False
-        return level < self.level if self.formatted else not isinstance(mode, String)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +53,7 @@ class Closing:
         """Nothing was read yet; so many bytes before the cursor will be read again first."""
         cursor = right.cursor
         string = OpenString.of(cursor.mode)
-        in_field = string is None and _level(cursor.mode)[0] > 0
+        in_field = string is None and level_of(cursor.mode)[0] > 0
         begun = in_field and isinstance(cursor.mode, Literal)  # the next byte may double the brace
         owed = string is not None and bool(right.suffix) and right.fits(cursor)
         low = cursor.machine.depth + begun if right.suffix.strip() else -1
@@ -138,10 +111,3 @@ class Closing:
         if depth >= self.right.best.depth:
             return replace(self, low=depth, covers=False)
         return OVER if self.right.may_end(state) else None
-
-
-def _level(mode: Mode) -> tuple[int, Mode]:
-    """How many f-strings are open, and the mode in whose text an escape or a character stands."""
-    while isinstance(mode, Escape | HexDigits | CharacterName | Utf8):
-        mode = mode.mode
-    return len(getattr(mode, "frames", ())), mode

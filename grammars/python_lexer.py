@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from grammars.python_numbers import FRACTION_START, NUMBER_START, number_future, number_kind, number_step
 from grammars.python_terminals import AFTER_NUMBER, Event, Line, Terminals
-from grammars.python_utf8 import begins_character, may_be_in_identifier, sequence_length
+from grammars.python_utf8 import begins_character, may_begin_in_identifier, sequence_length
 
 
 class Step:
@@ -423,18 +423,17 @@ class WideCharacter(Mode):
 
     def _step(self, byte: int) -> Step | None:
         data = self.read_bytes + bytes((byte,))
-        if not begins_character(data):
+        if not may_begin_in_identifier(data, self.first):
             return None
         if len(data) < sequence_length(data[0]):
             return Step(self.lexer.get(WideCharacter, self.frames, self.first, data))
-        fits = may_be_in_identifier(data, self.first)
-        return Step(self.lexer.get(Word, self.frames, "")) if fits else None
+        return Step(self.lexer.get(Word, self.frames, ""))
 
 
 def wide_character(lexer: Lexer, frames: Frames, first: bool, byte: int) -> Step | None:
     """The step of the first byte of a character beyond ASCII in code."""
     data = bytes((byte,))
-    return Step(lexer.get(WideCharacter, frames, first, data)) if begins_character(data) else None
+    return Step(lexer.get(WideCharacter, frames, first, data)) if may_begin_in_identifier(data, first) else None
 
 
 class Number(Mode):

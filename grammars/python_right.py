@@ -18,6 +18,7 @@ from itertools import count
 from grammars.python_lexer import LineStart, Mode, Space, Word
 from grammars.python_lines import logical_lines
 from grammars.python_states import Indents, Machine, State
+from grammars.python_strings import OpenString
 from grammars.python_terminals import Line
 
 _FAR = 8192
@@ -97,7 +98,18 @@ class RightContext:
                 if following is not None and following not in seen:
                     seen.add(following)
                     heappush(todo, (cost + _OPENERS.get(filler, 1), next(order), following))
-        return Best(reach, 0)
+        return self._best_of_closing() or Best(reach, 0)
+
+    def _best_of_closing(self) -> Best | None:
+        """What closing one bracket after the other gives: more of them than any search among all fillers gets to."""
+        for operand in (b"", b"x"):
+            state = self.cursor.run(operand)
+            while state is not None:
+                if self.reach(state) == _READ:
+                    return Best(_READ, min(state.machine.depth, self.cursor.machine.depth))
+                closed = (state.run(closer) for closer in _CLOSERS)
+                state = next((following for following in closed if following is not None), None)
+        return None
 
     def reach(self, state: State) -> int:
         """How many bytes of the suffix can be read from `state` before a mistake; `_READ` where none is met."""
@@ -120,9 +132,11 @@ class RightContext:
                     return offset
             if step.events and isinstance(mode, LineStart) and machine.depth == 0:  # type: ignore[union-attr]
                 return self._read_returns(machine, offset + 1)  # type: ignore[arg-type]
+        # A string or bracket that swallows the rest is the worst way to read it. How long one goes on that was open at
+        # the cursor is not looked into.
         if len(self.suffix) > _FAR:
-            return _READ
-        # A string or bracket that swallows the rest is the worst way to read it.
+            opened = OpenString.of(state.mode) if OpenString.of(self.cursor.mode) is None else None
+            return 0 if opened is not None and not opened.is_left(mode) else _READ
         return _READ if machine.state(mode).may_end() else 0  # type: ignore[union-attr]
 
     def _read_returns(self, machine: Machine, position: int) -> int:

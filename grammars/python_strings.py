@@ -20,6 +20,7 @@ from grammars.python_lexer import (
     Operator,
     Space,
     Step,
+    Utf8,
     after_newline,
     character,
 )
@@ -260,3 +261,36 @@ class Conversion(Mode):
         if chr(byte).isalnum() or byte == ord("_") or byte >= 0x80:
             return None
         return self._then((lexer.terminals["CONVERSION"],), lexer.get(Space, self.frames), byte)
+
+
+def level_of(mode: Mode) -> tuple[int, Mode]:
+    """How many f-strings are open, and the mode in whose text an escape or a character stands."""
+    while isinstance(mode, Escape | HexDigits | CharacterName | Utf8):
+        mode = mode.mode
+    return len(getattr(mode, "frames", ())), mode
+
+
+@dataclass(frozen=True, slots=True)
+class OpenString:
+    """A string: how many f-strings are open in its text, itself included, and whether it is one."""
+
+    level: int
+    formatted: bool
+
+    @classmethod
+    def of(cls, mode: Mode) -> OpenString | None:
+        """The string in whose text the lexer is, None in code."""
+        level, mode = level_of(mode)
+        if isinstance(mode, Opening):
+            formatted = "f" in mode.style.letters
+            return cls(level + formatted, formatted)
+        if isinstance(mode, Literal):
+            return cls(level, True) if mode.seen != "{" else None
+        return cls(level, False) if isinstance(mode, String) else None
+
+    def is_left(self, mode: Mode) -> bool:
+        """Whether the string is over where the lexer is in `mode`."""
+        level, mode = level_of(mode)
+        if isinstance(mode, Opening):
+            return False
+        return level < self.level if self.formatted else not isinstance(mode, String)

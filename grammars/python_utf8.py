@@ -6,6 +6,7 @@ Knows Unicode. Must not know Python's lexemes.
 from __future__ import annotations
 
 import unicodedata
+from functools import cache
 
 _CONTINUATION = (0x80, 0xBF)
 _NARROWED = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}
@@ -41,3 +42,17 @@ def may_be_in_identifier(data: bytes, first: bool) -> bool:
     if unicodedata.category(character) == "Cn":
         return True
     return character.isidentifier() if first else f"a{character}".isidentifier()
+
+
+def may_begin_in_identifier(data: bytes, first: bool) -> bool:
+    """Whether a character that begins with `data`, or is it, may stand in an identifier: whole planes may not."""
+    if not begins_character(data):
+        return False
+    if len(data) == sequence_length(data[0]):
+        return may_be_in_identifier(data, first)
+    return _may_go_on(data, first)
+
+
+@cache
+def _may_go_on(data: bytes, first: bool) -> bool:
+    return any(may_begin_in_identifier(data + bytes((byte,)), first) for byte in range(0x80, 0xC0))

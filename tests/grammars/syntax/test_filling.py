@@ -6,7 +6,9 @@ import ast
 
 import pytest
 
+from grammars.python_constraint import PythonConstraint
 from grammars.python_filling import Gap
+from grammars.vocabulary import Vocabulary
 
 TRY = "x = 1\n{0}try:\n{0}    y = 2"
 CASES = [
@@ -47,3 +49,22 @@ def test_bytes_after_the_gap_can_be_replaced() -> None:
     gap = Gap.at(b"f(g()\n", 4)
     assert gap.fits(b"1))", replaced=1)
     assert not gap.fits(b"1)", replaced=1)
+
+
+_LONG = "\n" + "def f(x):\n    '''What it says.'''\n    return [x, (1, 2)]\n\n\n" * 300
+"""Longer than what is read of a line that goes on: a string that the gap opened could swallow all of that."""
+
+
+@pytest.mark.parametrize("depth", range(9))
+@pytest.mark.parametrize("before", ["x = ", "def g(self):\n    return ", "class A:\n    x: int = ", "print(1); y = "])
+def test_brackets_before_a_long_text_can_be_closed(before: str, depth: int) -> None:
+    opened = before + "f(" * depth
+    constraint = PythonConstraint(Vocabulary.from_tokens([bytes([byte]) for byte in range(256)], end=[]))
+    state = constraint.open((opened + _LONG).encode(), len(opened))
+    text = b"y" + b")" * depth
+    assert state.validate(list(text)) == len(text)
+    assert state.validate(list(text + b")")) == len(text)
+    gap = Gap.at((opened + _LONG).encode(), len(opened))
+    assert gap.fits(text)
+    assert depth == 0 or not gap.fits(text[:-1])
+    assert not gap.fits(text + b" + '''z")

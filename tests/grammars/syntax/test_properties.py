@@ -91,3 +91,12 @@ def test_opening_at_a_cursor_is_reading_from_the_top(program: str, cut: int) -> 
     assert opened.state.machine.acceptable | dedent == read.machine.acceptable | dedent
     assert opened.state.machine.indents == read.machine.indents
     assert opened.state.machine.depth == read.machine.depth
+
+
+@pytest.mark.parametrize("before", [b"x = ", b"x = y", b"x = '", b"# "])
+@relaxed
+@given(lead=st.integers(0xC2, 0xF4), rest=st.lists(st.integers(0x80, 0xBF), max_size=2))
+def test_a_character_that_is_begun_can_be_finished(before: bytes, lead: int, rest: list[int]) -> None:
+    """Planes of private use, U+100000 and others, hold no letter at all."""
+    begun = State.start().run(before + bytes([lead, *rest]))
+    assert begun is None or any(begun.step(byte) is not None for byte in range(256))
