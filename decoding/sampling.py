@@ -82,8 +82,10 @@ def choose(
         A token id, or None where the constraint allows nothing at all.
     """
     if not sampling.reads_context:
+        if state is None:
+            return top_ids[0]
         found = _greedy_among_best(top_ids, top_logits, state)
-        if found is None and state is not None:
+        if found is None:
             found = _greedy_among_best(*_best(row, _MORE), state)
         if found is not None:
             return found
@@ -112,11 +114,7 @@ def _best(row: torch.Tensor, count: int) -> tuple[list[int], list[float]]:
     return [token for _, token in pairs], [logit for logit, _ in pairs]
 
 
-def _greedy_among_best(
-    top_ids: Sequence[int],
-    top_logits: Sequence[float],
-    state: Constraint | None,
-) -> int | None:
+def _greedy_among_best(top_ids: Sequence[int], top_logits: Sequence[float], state: Constraint) -> int | None:
     """The masked arg-max where the k best decide it, else None. Never builds a mask.
 
     Penalties are <= 0, so a token outside the k best cannot reach an adjusted score that is above the k-th best logit.
@@ -124,10 +122,11 @@ def _greedy_among_best(
     best: int | None = None
     best_score = -np.inf
     for token, logit in zip(top_ids, top_logits, strict=True):
-        if logit <= best_score:
+        if logit < best_score:
             break
-        score = logit + state.penalty_of(token) if state is not None else logit
-        if score > best_score and (state is None or state.permits(token)):
+        score = logit + state.penalty_of(token)
+        better = best is None or score > best_score or (score == best_score and token < best)  # as the arg-max does
+        if better and state.permits(token):
             best, best_score = token, score
     return best if best is not None and best_score > top_logits[-1] else None
 

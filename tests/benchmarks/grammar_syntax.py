@@ -134,6 +134,35 @@ def walk(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
         yield Figure(f"true next token forbidden, {each.name}, {walked:,} tokens", str(forbidden), "0")
 
 
+def holes(scale: float, tokens: list[Tokens]) -> Iterator[Figure]:
+    """The text of holes in valid files, to the end of a line; all other text stands before and behind."""
+    for each in tokens[:1]:
+        chance = random.Random(5)
+        count = forbidden = unfit = 0
+        for text in library_texts(chance):
+            data = text.encode()
+            for _ in range(4):
+                begin = boundary(each, text, chance)
+                rest = data[begin:].decode()
+                truth = "\n".join(rest.split("\n")[: chance.choice([1, 1, 2, 5])])
+                ids = each.ids(truth)
+                if each.constraint.vocabulary.decode(ids) != truth.encode():
+                    continue
+                around = data[:begin] + data[begin + len(truth.encode()) :]
+                state = each.constraint.open(around, begin)
+                count += 1
+                if state.validate(ids) < len(ids):
+                    forbidden += 1
+                    print(f"forbidden at byte {begin}: {truth[:80]!r}", file=sys.stderr)
+                elif not each.constraint.gap(around, begin).fits(truth.encode()):
+                    unfit += 1
+                    print(f"does not fit at byte {begin}: {truth[:80]!r}", file=sys.stderr)
+            if count > 4_000 * scale:
+                break
+        yield Figure(f"holes whose text is forbidden, {each.name}, {count:,}", str(forbidden), "0")
+        yield Figure(f"holes whose text does not fit, {each.name}, {count:,}", str(unfit), "0")
+
+
 def refusals(scale: float, _: list[Tokens]) -> Iterator[Figure]:
     """Invalid text: the py_syntax cases, mutants, and where CPython's parser proved that nothing can follow."""
     folder = data_folder("py_syntax")
@@ -293,6 +322,7 @@ FIGURES: dict[str, Callable[[float, list[Tokens]], Iterator[Figure]]] = {
     "cold": cold,
     "prefixes": prefixes,
     "walk": walk,
+    "holes": holes,
     "refusals": refusals,
     "masks": masks,
     "branches": branches,
