@@ -107,8 +107,7 @@ class RightContext:
             while state is not None:
                 if self.reach(state) == _READ:
                     return Best(_READ, min(state.machine.depth, self.cursor.machine.depth))
-                closed = (state.run(closer) for closer in _CLOSERS)
-                state = next((following for following in closed if following is not None), None)
+                state = _closed(state)
         return None
 
     def reach(self, state: State) -> int:
@@ -182,6 +181,12 @@ class RightContext:
                 if column == 0 or number > _MANY_LINES:
                     break
         return found
+
+
+def _closed(state: State) -> State | None:
+    """The state behind the closer of the innermost bracket; None where there is none, or the cursor is in a string."""
+    closed = (state.run(closer) for closer in _CLOSERS)
+    return next((after for after in closed if after is not None and after.machine.depth < state.machine.depth), None)
 
 
 def _fillers(state: State) -> Iterator[bytes]:

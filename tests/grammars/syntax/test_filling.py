@@ -68,3 +68,13 @@ def test_brackets_before_a_long_text_can_be_closed(before: str, depth: int) -> N
     assert gap.fits(text)
     assert depth == 0 or not gap.fits(text[:-1])
     assert not gap.fits(text + b" + '''z")
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x = '", "x = f('", 'x = """', "x = f'", "x = f'{", "# ", "x = (", "def f(", "'\\", ""]
+)
+@pytest.mark.parametrize("behind", ["\n)]}\n", "\ndef f(:\n", "'''\n", "\n    if\n", "\\x"])
+def test_a_text_that_nothing_mends_is_given_up(cursor: str, behind: str) -> None:
+    """Closing bracket after bracket never ended in a string."""
+    for after in (behind, behind + _LONG):
+        Gap.at((cursor + after).encode(), len(cursor)).fits(b"x")
