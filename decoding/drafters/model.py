@@ -125,7 +125,8 @@ class ModelDrafter:
             if node < self._rows:
                 path.append(node + 1)
         if self._rows:
-            self._cache.keep(path)
+            # The last token is the next root: it has no row yet, though our tree may have it where the target's had not.
+            self._cache.keep(path[: max(1, len(emitted))])
             self._rows = 0
 
     def _least_worthwhile(self) -> float:

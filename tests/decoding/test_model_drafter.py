@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from transformers import Qwen2Config
 
 from decoding.budget import FixedBudget
-from decoding.drafters.drafter import Drafter
+from decoding.draft_tree import DraftTree
+from decoding.drafters.drafter import Drafter, Observation
 from decoding.drafters.growing import GrowingDrafter
 from decoding.drafters.lookup import LookupSource
 from decoding.drafters.model import ModelDrafter
@@ -18,8 +19,10 @@ from decoding.drafters.paying import PayingDrafter
 from decoding.drafters.recycle import RecycleSource
 from decoding.engine import Guide, Round, generate
 from decoding.errors import TokenizerMismatch
+from decoding.models.target import TreeLogits
 from decoding.models.transformers_model import TransformersModel
 from decoding.sampling import Sampling
+from decoding.verify import Verdict
 from grammars.vocabulary import Vocabulary
 from tests.decoding.fakes import END, VOCAB, ParityConstraint, tiny_model
 
@@ -62,6 +65,19 @@ def test_text_is_that_of_plain_decoding(prompt, sampling, kind, nodes, seed) -> 
     mixture = GrowingDrafter([LookupSource(), RecycleSource()])
     for drafters in ([model], [mixture, PayingDrafter(model)], [PayingDrafter(model), mixture]):
         assert run(prompt, drafters, sampling, kind, nodes)[0] == plain
+
+
+def test_a_bonus_that_was_drafted_but_not_verified_is_scored_next() -> None:
+    tokens = [3, 1, 4, 1, 5]
+    model = drafter(0)
+    model.begin(tokens)
+    for _ in range(4):
+        tree = model.propose(tokens, None, 12)
+        bonus = int(tree.token_ids[0])
+        unverified = TreeLogits(torch.zeros((1, VOCAB)), torch.zeros((1, 8), dtype=torch.int32), torch.zeros((1, 8)))
+        verdict = Verdict((0,), (bonus,), None)
+        model.observe(Observation(tokens[-1], tokens[-2], DraftTree.empty(), unverified, verdict))
+        tokens.append(bonus)
 
 
 def test_the_target_drafting_for_itself_is_always_right() -> None:
