@@ -125,7 +125,7 @@ class ModelDrafter:
             if node < self._rows:
                 path.append(node + 1)
         if self._rows:
-            # The last token is the next root: it has no row yet, though our tree may have it where the target's had not.
+            # The last token is the next root: it counts as unread, though our tree may have a row for it.
             self._cache.keep(path[: max(1, len(emitted))])
             self._rows = 0
 
