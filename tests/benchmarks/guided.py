@@ -45,10 +45,6 @@ class SwitchedAssistant(Assistant):
 
     guided = True
 
-    def forget_drafts(self) -> None:
-        """New drafters, that know nothing of former requests."""
-        self.writer.drafting.unlearn()
-
     def _guide(self, prompt: Prompt, snapshot: Snapshot, options: EngineOptions) -> Guide:
         guide = super()._guide(prompt, snapshot, options)
         return guide if self.guided else Unguided(guide.masks, None, guide.otherwise, guide.off_reason)
@@ -61,7 +57,7 @@ def accepted(assistant: SwitchedAssistant, points: list[Point], nodes: int) -> d
         ids = []
         for guided in (False, True):
             assistant.guided = guided
-            assistant.forget_drafts()
+            assistant.writer.drafting.unlearn()
             found = complete_point(assistant, point, assistant.options.model_copy(update={"tree_nodes": nodes}))
             runs[guided].append((found.stats.tokens, found.stats.steps))
             ids.append(found.token_ids)
